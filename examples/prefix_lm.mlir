@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Prefix language model: every query sees the whole prefix of its request, the rest is causal. The
+// length of each request's prefix is a table with one entry a request.
+attn.kernel @prefix_lm heads(4) kv_heads(2) dim(32) q(f32) kv(f32)
+    tables(%prefix_len: !attn.table<[b], i32>) {
+  attn.mask (%b, %h, %q, %k) {
+    %n = attn.load %prefix_len[%b] : !attn.table<[b], i32>
+    %c = attn.causal %q, %k
+    %p = attn.prefix %k, %n
+    %m = attn.or %c, %p
+    attn.yield %m : i1
+  }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The compiler as a library: a spec in, an artifact out.
+#ifndef ATTN_COMPILER_COMPILER_H
+#define ATTN_COMPILER_COMPILER_H
+
+#include "attn/Core/Manifest.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace mlir {
+class DialectRegistry;
+class MLIRContext;
+class ModuleOp;
+} // namespace mlir
+
+namespace attn::compiler {
+
+/// Registers the dialects, interfaces and translations that compile() needs. One call per context.
+void registerAll(mlir::DialectRegistry &registry);
+/// Registers every pass and pipeline by name, for attn-opt and other opt tools.
+void registerAllPasses();
+
+struct CompileOptions {
+  /// Names from targets(); each is compiled for.
+  std::vector<std::string> targets = {"cpu"};
+  /// Run the mask passes (attn-raise-masks ... attn-infer-tile-bounds). Without them the kernel
+  /// computes the same, slower.
+  bool maskPasses = true;
+  /// Code generation effort, 0 to 3.
+  unsigned optLevel = 3;
+  /// Receives one line for each thing a pass did or refused to do, and why.
+  std::function<void(llvm::StringRef)> explain;
+};
+
+/// Names of the targets this build can compile for.
+const std::vector<std::string> &targets();
+
+/// Compiles every attn.kernel of a module. `spec` is MLIR text; `name` is the buffer's name in
+/// diagnostics ("file.mlir"). On failure the error holds the diagnostics, one a line, each as
+/// "name:line:col: error: text". Thread-safe.
+llvm::Expected<core::Artifact> compile(llvm::StringRef spec, llvm::StringRef name,
+                                       const CompileOptions &options = {});
+/// The same for a module of the caller's context (which needs registerAll); the module is not changed.
+llvm::Expected<core::Artifact> compile(mlir::ModuleOp module, const CompileOptions &options = {});
+
+/// Levels at which a compilation can stop and print.
+enum class Stage {
+  Attn, ///< attn dialect after the mask passes
+  Llvm, ///< LLVM IR after optimisation
+};
+
+/// The module at `stage` as text, for one target.
+llvm::Expected<std::string> emitText(llvm::StringRef spec, llvm::StringRef name, Stage stage,
+                                     const CompileOptions &options = {});
+
+/// Kernel specs (with mask programs) of a module without generating code.
+llvm::Expected<std::vector<core::KernelSpec>> readSpecs(llvm::StringRef spec, llvm::StringRef name);
+
+/// Hash (64 hex digits) of what decides the code of kernel `symbol`: equal for specs that differ in
+/// names, order of independent operations or printing only.
+llvm::Expected<std::string> specHash(mlir::ModuleOp module, llvm::StringRef symbol);
+
+} // namespace attn::compiler
+
+#endif // ATTN_COMPILER_COMPILER_H

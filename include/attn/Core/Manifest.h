@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What an artifact says about itself: the kernel's shapes and semantics (as a mask program) and,
+// per target, the code that computes it and the tables that code reads. Compiler and runtime meet
+// here.
+#ifndef ATTN_CORE_MANIFEST_H
+#define ATTN_CORE_MANIFEST_H
+
+#include "attn/Core/MaskProgram.h"
+#include "attn/Core/Status.h"
+#include "attn/Core/Tensor.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attn::core {
+
+/// Version of the artifact container and of the manifest's keys. Newer ones are refused.
+constexpr int64_t kArtifactFormatVersion = 1;
+
+/// What does not change from batch to batch.
+struct KernelSpec {
+  std::string name;
+  std::string specHash; ///< 64 hex digits; equal for specs that differ in names or printing only
+  int64_t numHeads = 0;
+  int64_t numKvHeads = 0;
+  int64_t dimQk = 0;
+  int64_t dimV = 0;
+  DType qType = DType::F32;
+  DType kvType = DType::F32;
+  /// Scale of q.k: parameter `scaleParam` of the program when >= 0, else the literal `scale`.
+  double scale = 1;
+  int32_t scaleParam = -1;
+  MaskProgram program;
+};
+
+/// How the tiles of a kernel are classified on the host.
+enum class TilePlan : uint8_t {
+  Intervals, ///< rows are interval sets: exact classes
+  Abstract,  ///< abstract evaluation over boxes: sound classes
+};
+std::string_view toString(TilePlan plan);
+std::optional<TilePlan> parseTilePlan(std::string_view text);
+
+/// Code of one kernel for one target.
+struct KernelBinary {
+  std::string target;    ///< "cpu"
+  std::string format;    ///< "elf-x86-64": a relocatable object, see attn/Core/NativeAbi.h
+  int32_t blob = -1;     ///< number of the code in Artifact::blobs; kernels may share one
+  std::string entry;     ///< symbol that computes O and LSE
+  std::string maskEntry; ///< symbol that writes the dense mask
+  TilePlan tilePlan = TilePlan::Abstract;
+  /// Tables in the order the code takes them: the program's tables, then built ones, whose `source`
+  /// is a number in this list.
+  std::vector<TableDecl> tables;
+};
+
+/// One kernel of an artifact.
+struct Kernel {
+  KernelSpec spec;
+  std::vector<KernelBinary> binaries;
+
+  const KernelBinary *find(std::string_view target) const {
+    for (const KernelBinary &binary : binaries)
+      if (binary.target == target)
+        return &binary;
+    return nullptr;
+  }
+};
+
+/// One artifact: at least one kernel, names unique.
+struct Artifact {
+  std::string compilerVersion;
+  std::vector<Kernel> kernels;
+  std::vector<std::vector<uint8_t>> blobs;
+};
+
+/// The container: "ATTNART\n", size of the manifest and its FNV-1a checksum (u64, little-endian),
+/// the manifest (JSON), then the code blobs one after the other; the manifest lists their offsets
+/// (from the end of the manifest), sizes and FNV-1a checksums.
+std::vector<uint8_t> serialize(const Artifact &artifact);
+/// Reads and checks a container; the program is verified. Errors name what is wrong; "not an attn
+/// artifact" for foreign files.
+Result<Artifact> parseArtifact(const uint8_t *data, size_t size);
+
+/// Files. Writing goes through a temporary name beside `path` and a rename, so no partial file is
+/// left behind.
+Result<Artifact> readArtifact(const std::string &path);
+Status writeArtifact(const Artifact &artifact, const std::string &path);
+
+/// Whole-file helpers with the same promise; used by every tool that writes output.
+Result<std::vector<uint8_t>> readFile(const std::string &path);
+Status writeFileAtomically(const std::string &path, const void *data, size_t size);
+
+} // namespace attn::core
+
+#endif // ATTN_CORE_MANIFEST_H

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "attn/Compiler/Compiler.h"
+
+#include "NativeCode.h"
+#include "SpecHash.h"
+
+#include "attn/Compiler/Pipelines.h"
+#include "attn/Config.h"
+#include "attn/Conversion/AttnToLoops/AttnToLoops.h"
+#include "attn/Dialect/Attn/IR/AttnOps.h"
+#include "attn/Dialect/Attn/IR/ProgramBuilder.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Remark/RemarkStreamer.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace attn;
+using attn::compiler::CompileOptions;
+
+//===----------------------------------------------------------------------===//
+// Diagnostics and remarks
+//===----------------------------------------------------------------------===//
+
+/// "name:line:col" of the innermost file location, or "<unknown>".
+static std::string describe(Location loc) {
+  std::string text = "<unknown>";
+  loc->walk([&](Location inner) {
+    if (auto file = dyn_cast<FileLineColLoc>(inner)) {
+      text = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
+              Twine(file.getColumn()))
+                 .str();
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return text;
+}
+
+namespace {
+
+/// Collects errors and their notes as lines; other diagnostics are dropped.
+class DiagnosticCollector {
+public:
+  explicit DiagnosticCollector(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+            return success();
+          add(diagnostic, "error");
+          for (Diagnostic &note : diagnostic.getNotes())
+            add(note, "note");
+          return success();
+        }) {}
+
+  llvm::Error takeError(const Twine &fallback) {
+    return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   Twine(text.empty() ? fallback.str() : text));
+  }
+
+private:
+  void add(Diagnostic &diagnostic, StringRef kind) {
+    if (!text.empty())
+      text += '\n';
+    text += describe(diagnostic.getLocation()) + ": " + kind.str() + ": " + diagnostic.str();
+  }
+
+  std::string text;
+  ScopedDiagnosticHandler handler;
+};
+
+/// Hands each remark to the caller as one line.
+class ExplainStreamer : public remark::detail::MLIRRemarkStreamerBase {
+public:
+  explicit ExplainStreamer(const std::function<void(StringRef)> &explain) : explain(explain) {}
+
+  void streamOptimizationRemark(const remark::detail::Remark &remark) override {
+    std::string text;
+    for (const auto &argument : remark.getArgs())
+      text += argument.val;
+    bool done = remark.getRemarkType() == llvm::remarks::Type::Passed;
+    explain(describe(remark.getLocation()) + ": " + remark.getRemarkName().str() +
+            (done ? ": " : " refused: ") + text);
+  }
+
+private:
+  const std::function<void(StringRef)> &explain;
+};
+
+} // namespace
+
+/// Sends the context's remarks of category "attn" to `explain`.
+static LogicalResult enableExplain(MLIRContext *context,
+                                   const std::function<void(StringRef)> &explain) {
+  std::string attn = "attn";
+  remark::RemarkCategories categories{attn, attn, attn, attn, attn};
+  return remark::enableOptimizationRemarks(
+      *context, std::make_unique<ExplainStreamer>(explain),
+      std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);
+}
+
+//===----------------------------------------------------------------------===//
+// Specs
+//===----------------------------------------------------------------------===//
+
+static core::DType getDType(Type type) {
+  if (type.isF16())
+    return core::DType::F16;
+  return type.isBF16() ? core::DType::BF16 : core::DType::F32;
+}
+
+static FailureOr<core::KernelSpec> readSpec(KernelOp kernel) {
+  core::KernelSpec spec;
+  spec.name = kernel.getSymName().str();
+  spec.numHeads = kernel.getHeads();
+  spec.numKvHeads = kernel.getKvHeads();
+  spec.dimQk = kernel.getDim();
+  spec.dimV = kernel.getDimV();
+  spec.qType = getDType(kernel.getQType());
+  spec.kvType = getDType(kernel.getKvType());
+  spec.scale = 1.0 / std::sqrt(static_cast<double>(kernel.getDim()));
+  if (auto scale = kernel.getScale())
+    spec.scale = scale->convertToDouble();
+  if (auto param = kernel.getScaleParam())
+    spec.scaleParam = static_cast<int32_t>(*param);
+  FailureOr<core::MaskProgram> program = ProgramBuilder(kernel).build();
+  if (failed(program))
+    return failure();
+  spec.program = std::move(*program);
+  if (auto fault = core::verify(spec.program))
+    return kernel.emitOpError() << "has no valid mask program: " << *fault;
+  spec.specHash = compiler::hashSpec(spec);
+  return spec;
+}
+
+/// Specs of every kernel of the module, in order.
+static FailureOr<std::vector<core::KernelSpec>> readModule(ModuleOp module) {
+  std::vector<core::KernelSpec> specs;
+  for (Operation &op : *module.getBody()) {
+    auto kernel = dyn_cast<KernelOp>(op);
+    if (!kernel) {
+      op.emitOpError("is not allowed in a spec, expected attn.kernel");
+      return failure();
+    }
+    FailureOr<core::KernelSpec> spec = readSpec(kernel);
+    if (failed(spec))
+      return failure();
+    specs.push_back(std::move(*spec));
+  }
+  if (specs.empty()) {
+    module.emitError("the spec holds no attn.kernel");
+    return failure();
+  }
+  return specs;
+}
+
+/// A context of its own, so that compilations on several threads do not meet.
+static std::unique_ptr<MLIRContext> makeContext() {
+  DialectRegistry registry;
+  compiler::registerAll(registry);
+  auto context =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  return context;
+}
+
+static OwningOpRef<ModuleOp> parse(StringRef spec, StringRef name, MLIRContext *context) {
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(spec, name), llvm::SMLoc());
+  return parseSourceFile<ModuleOp>(sources, context);
+}
+
+llvm::Expected<std::vector<core::KernelSpec>> compiler::readSpecs(StringRef spec, StringRef name) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  DiagnosticCollector diagnostics(context.get());
+  OwningOpRef<ModuleOp> module = parse(spec, name, context.get());
+  if (!module)
+    return diagnostics.takeError(name + ": the spec does not parse");
+  FailureOr<std::vector<core::KernelSpec>> specs = readModule(*module);
+  if (failed(specs))
+    return diagnostics.takeError(name + ": the spec is not valid");
+  return std::move(*specs);
+}
+
+llvm::Expected<std::string> compiler::specHash(ModuleOp module, StringRef symbol) {
+  DiagnosticCollector diagnostics(module.getContext());
+  auto kernel = module.lookupSymbol<KernelOp>(symbol);
+  if (!kernel)
+    return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   "the module holds no attn.kernel @" + symbol);
+  FailureOr<core::KernelSpec> spec = readSpec(kernel);
+  if (failed(spec))
+    return diagnostics.takeError("the kernel is not valid");
+  return spec->specHash;
+}
+
+//===----------------------------------------------------------------------===//
+// Compilation
+//===----------------------------------------------------------------------===//
+
+const std::vector<std::string> &compiler::targets() {
+  static const std::vector<std::string> names = {"cpu"};
+  return names;
+}
+
+static llvm::Error checkTargets(ArrayRef<std::string> names) {
+  if (names.empty())
+    return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   "no target is given, available: " +
+                                       llvm::join(compiler::targets(), ", "));
+  for (const std::string &name : names)
+    if (!llvm::is_contained(compiler::targets(), name))
+      return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                     "target '" + name + "' is not available, expected one of: " +
+                                         llvm::join(compiler::targets(), ", "));
+  return llvm::Error::success();
+}
+
+/// How the tiles of a kernel are classified: by its mask after the mask passes.
+static core::TilePlan getTilePlan(KernelOp kernel) {
+  MaskOp mask = kernel.getMask();
+  if (!mask)
+    return core::TilePlan::Intervals;
+  RowSet rows =
+      RowSetAnalysis().get(mask.getBody().front().getTerminator()->getOperand(0));
+  return rows.isKnown() ? core::TilePlan::Intervals : core::TilePlan::Abstract;
+}
+
+/// Compiles for "cpu": every kernel into one object.
+static LogicalResult compileNative(ModuleOp module, const CompileOptions &options,
+                                   core::Artifact &artifact) {
+  auto blob = static_cast<int32_t>(artifact.blobs.size());
+  for (auto [kernelOp, kernel] :
+       llvm::zip(module.getOps<KernelOp>(), artifact.kernels)) {
+    core::KernelBinary binary;
+    binary.target = "cpu";
+    binary.format = compiler::getNativeFormat().str();
+    binary.blob = blob;
+    binary.entry = kernel.spec.name;
+    binary.maskEntry = getMaskEntryName(kernel.spec.name);
+    binary.tilePlan = getTilePlan(kernelOp);
+    binary.tables = getTableDecls(kernelOp);
+    kernel.binaries.push_back(std::move(binary));
+  }
+  PassManager passes(module.getContext());
+  compiler::buildNativePipeline(passes);
+  if (failed(passes.run(module)))
+    return failure();
+  llvm::Expected<std::vector<uint8_t>> object =
+      compiler::emitNativeObject(module, options.optLevel);
+  if (!object)
+    return module.emitError(llvm::toString(object.takeError()));
+  artifact.blobs.push_back(std::move(*object));
+  return success();
+}
+
+static LogicalResult runMaskPasses(ModuleOp module, const CompileOptions &options) {
+  if (!options.maskPasses)
+    return success();
+  PassManager passes(module.getContext());
+  compiler::buildMaskPipeline(passes);
+  return passes.run(module);
+}
+
+static FailureOr<core::Artifact> compileModule(ModuleOp module, const CompileOptions &options) {
+  if (failed(verify(module)))
+    return failure();
+  FailureOr<std::vector<core::KernelSpec>> specs = readModule(module);
+  if (failed(specs))
+    return failure();
+  core::Artifact artifact;
+  artifact.compilerVersion = ATTN_VERSION;
+  for (core::KernelSpec &spec : *specs) {
+    artifact.kernels.emplace_back();
+    artifact.kernels.back().spec = std::move(spec);
+  }
+  if (failed(runMaskPasses(module, options)))
+    return failure();
+  for (const std::string &target : options.targets) {
+    assert(target == "cpu" && "checked by checkTargets");
+    OwningOpRef<ModuleOp> copy = module.clone();
+    if (failed(compileNative(*copy, options, artifact)))
+      return failure();
+  }
+  return artifact;
+}
+
+namespace {
+/// A context with collected diagnostics, and remarks if they are asked for.
+struct CompileContext {
+  explicit CompileContext(const CompileOptions &options)
+      : context(makeContext()), diagnostics(context.get()) {
+    remarks = !options.explain || succeeded(enableExplain(context.get(), options.explain));
+  }
+
+  std::unique_ptr<MLIRContext> context;
+  DiagnosticCollector diagnostics;
+  bool remarks = true;
+};
+} // namespace
+
+llvm::Expected<core::Artifact> compiler::compile(StringRef spec, StringRef name,
+                                                 const CompileOptions &options) {
+  if (llvm::Error error = checkTargets(options.targets))
+    return error;
+  CompileContext state(options);
+  if (!state.remarks)
+    return state.diagnostics.takeError("remarks are not available");
+  OwningOpRef<ModuleOp> module = parse(spec, name, state.context.get());
+  if (!module)
+    return state.diagnostics.takeError(name + ": the spec does not parse");
+  FailureOr<core::Artifact> artifact = compileModule(*module, options);
+  if (failed(artifact))
+    return state.diagnostics.takeError(name + ": compilation failed");
+  return std::move(*artifact);
+}
+
+llvm::Expected<std::string> compiler::emitText(StringRef spec, StringRef name, Stage stage,
+                                               const CompileOptions &options) {
+  if (llvm::Error error = checkTargets(options.targets))
+    return error;
+  CompileContext state(options);
+  if (!state.remarks)
+    return state.diagnostics.takeError("remarks are not available");
+  OwningOpRef<ModuleOp> module = parse(spec, name, state.context.get());
+  if (!module)
+    return state.diagnostics.takeError(name + ": the spec does not parse");
+  if (failed(readModule(*module)) || failed(runMaskPasses(*module, options)))
+    return state.diagnostics.takeError(name + ": compilation failed");
+  if (stage == Stage::Attn) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module->print(stream);
+    return text + "\n";
+  }
+  PassManager passes(state.context.get());
+  buildNativePipeline(passes);
+  if (failed(passes.run(*module)))
+    return state.diagnostics.takeError(name + ": compilation failed");
+  return emitLlvmText(*module, options.optLevel);
+}
+
+llvm::Expected<core::Artifact> compiler::compile(ModuleOp module, const CompileOptions &options) {
+  if (llvm::Error error = checkTargets(options.targets))
+    return error;
+  DiagnosticCollector diagnostics(module.getContext());
+  if (options.explain && failed(enableExplain(module.getContext(), options.explain)))
+    return diagnostics.takeError("remarks are not available");
+  OwningOpRef<ModuleOp> copy = module.clone();
+  FailureOr<core::Artifact> artifact = compileModule(*copy, options);
+  if (failed(artifact))
+    return diagnostics.takeError("compilation failed");
+  return std::move(*artifact);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "attn/Compiler/Pipelines.h"
+
+#include "attn/Conversion/AttnToLoops/AttnToLoops.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MathToLibm/MathToLibm.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void attn::compiler::buildMaskPipeline(OpPassManager &pm) {
+  OpPassManager &kernel = pm.nest<KernelOp>();
+  kernel.addPass(createCanonicalizerPass());
+  kernel.addPass(createRaiseMasksPass());
+  kernel.addPass(createSimplifyMaskPass());
+  kernel.addPass(createRangeScanToTablePass());
+  kernel.addPass(createFuseIntervalsPass());
+  kernel.addPass(createCSEPass());
+  kernel.addPass(createHoistInvariantsPass());
+  kernel.addPass(createInferTileBoundsPass());
+}
+
+void attn::compiler::buildNativePipeline(OpPassManager &pm) {
+  pm.addPass(createConvertAttnToLoopsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  // The declarations of libm functions.
+  pm.addPass(createConvertFuncToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+}
+
+void attn::compiler::registerPipelines() {
+  PassPipelineRegistration<> mask(
+      "attn-mask-passes", "every mask pass, in the order the compiler runs them",
+      [](OpPassManager &pm) { buildMaskPipeline(pm); });
+  PassPipelineRegistration<> native("attn-to-native",
+                                    "kernels to LLVM dialect functions for the CPU",
+                                    [](OpPassManager &pm) { buildNativePipeline(pm); });
+}

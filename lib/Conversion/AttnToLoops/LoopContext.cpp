@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "LoopContext.h"
+
+using namespace mlir;
+using namespace attn;
+using Predicate = arith::CmpIPredicate;
+
+//===----------------------------------------------------------------------===//
+// LoopEmitter
+//===----------------------------------------------------------------------===//
+
+Value LoopEmitter::constant(int64_t value) {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+Value LoopEmitter::bit(bool value) {
+  return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(value));
+}
+Value LoopEmitter::f32(double value) {
+  return arith::ConstantOp::create(builder, loc,
+                                   builder.getFloatAttr(builder.getF32Type(), value));
+}
+Value LoopEmitter::add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
+Value LoopEmitter::sub(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
+Value LoopEmitter::mul(Value a, Value b) { return arith::MulIOp::create(builder, loc, a, b); }
+Value LoopEmitter::min(Value a, Value b) { return arith::MinSIOp::create(builder, loc, a, b); }
+Value LoopEmitter::max(Value a, Value b) { return arith::MaxSIOp::create(builder, loc, a, b); }
+Value LoopEmitter::both(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
+Value LoopEmitter::cmp(Predicate predicate, Value a, Value b) {
+  return arith::CmpIOp::create(builder, loc, predicate, a, b);
+}
+Value LoopEmitter::inside(Value index, Value extent) {
+  return cmp(Predicate::ult, index, extent);
+}
+
+Value LoopEmitter::address(Value base, Value byteOffset) {
+  Value offset = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), byteOffset);
+  return LLVM::GEPOp::create(builder, loc, LLVM::LLVMPointerType::get(builder.getContext()),
+                             builder.getI8Type(), base, ArrayRef<LLVM::GEPArg>{offset});
+}
+
+Value LoopEmitter::load(Type type, Value base, Value byteOffset) {
+  unsigned bytes = type.isIntOrFloat() ? std::max(1u, type.getIntOrFloatBitWidth() / 8) : 8;
+  return LLVM::LoadOp::create(builder, loc, type, address(base, byteOffset), bytes);
+}
+
+Value LoopEmitter::loadIndex(Value base, Value byteOffset) {
+  return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                    load(builder.getI64Type(), base, byteOffset));
+}
+
+Value LoopEmitter::loadI32(Value base, Value byteOffset) {
+  return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                    load(builder.getI32Type(), base, byteOffset));
+}
+
+SmallVector<Value>
+LoopEmitter::guarded(Value condition, ValueRange otherwise,
+                     llvm::function_ref<SmallVector<Value>(LoopEmitter &)> then) {
+  auto branch = scf::IfOp::create(
+      builder, loc, condition,
+      [&](OpBuilder &b, Location l) {
+        LoopEmitter inner(b, l);
+        scf::YieldOp::create(b, l, then(inner));
+      },
+      [&](OpBuilder &b, Location l) { scf::YieldOp::create(b, l, otherwise); });
+  return SmallVector<Value>(branch.getResults());
+}
+
+//===----------------------------------------------------------------------===//
+// LoopContext
+//===----------------------------------------------------------------------===//
+
+static bool isPointerMember(int64_t member) {
+  switch (member) {
+  case core::kArgQ:
+  case core::kArgK:
+  case core::kArgV:
+  case core::kArgO:
+  case core::kArgLse:
+  case core::kArgQueryStartLoc:
+  case core::kArgContextLen:
+  case core::kArgKeyBegin:
+  case core::kArgKeyEnd:
+  case core::kArgKvStart:
+  case core::kArgPageTable:
+  case core::kArgParams:
+  case core::kArgTables:
+  case core::kArgKeep:
+    return true;
+  default:
+    return false;
+  }
+}
+
+LoopContext::LoopContext(KernelOp kernel, OpBuilder &builder, Location loc, Value args)
+    : kernel(kernel) {
+  LoopEmitter e(builder, loc);
+  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  for (int64_t i = 0; i < core::kNumNativeArgs; ++i) {
+    Value offset = e.constant(8 * i);
+    members[i] = isPointerMember(i) ? e.load(pointer, args, offset) : e.loadIndex(args, offset);
+  }
+  for (unsigned i = 0; i < kernel.getNumParams(); ++i) {
+    BlockArgument param = kernel.getBody().getArgument(i);
+    // Little-endian: the low bytes of the 8-byte slot hold narrower types.
+    mapping.map(param, e.load(param.getType(), arg(core::kArgParams), e.constant(8 * i)));
+  }
+  loadTables(kernel, e);
+}
+
+void LoopContext::loadTables(KernelOp kernel, LoopEmitter &e) {
+  Type pointer = LLVM::LLVMPointerType::get(kernel.getContext());
+  Value base = arg(core::kArgTables);
+  for (unsigned i = 0, n = kernel.getNumTables(); i < n; ++i) {
+    int64_t at = static_cast<int64_t>(sizeof(core::NativeTable)) * i;
+    Table table;
+    table.data = e.load(pointer, base, e.constant(at));
+    table.offsets =
+        e.load(pointer, base, e.constant(at + offsetof(core::NativeTable, offsets)));
+    if (auto type = dyn_cast<TableType>(kernel.getTable(i).getType()))
+      for (size_t d = 0; d < type.getDims().size(); ++d) {
+        int64_t extent = at + offsetof(core::NativeTable, extents) + 8 * d;
+        int64_t stride = at + offsetof(core::NativeTable, strides) + 8 * d;
+        table.extents[d] = e.loadIndex(base, e.constant(extent));
+        table.strides[d] = e.loadIndex(base, e.constant(stride));
+      }
+    tables.push_back(table);
+  }
+}
+
+const LoopContext::Table &LoopContext::get(Value table) {
+  return tables[cast<BlockArgument>(table).getArgNumber() -
+                static_cast<unsigned>(kernel.getNumParams())];
+}
+
+Value LoopContext::loadTable(OpBuilder &builder, Location loc, Value table, ValueRange indices,
+                             Type element) {
+  LoopEmitter e(builder, loc);
+  const Table &fields = get(table);
+  auto type = cast<TableType>(table.getType());
+  Value inside = e.bit(true), offset = e.constant(0);
+  for (auto [d, dim] : llvm::enumerate(type.getDims())) {
+    Value index;
+    switch (dim) {
+    case core::TableDim::B:
+      index = b;
+      break;
+    case core::TableDim::Token:
+      index = token;
+      break;
+    case core::TableDim::H:
+      index = h;
+      break;
+    case core::TableDim::HKv:
+      index = kvHead;
+      break;
+    case core::TableDim::K:
+    case core::TableDim::Slot:
+    case core::TableDim::Bucket:
+      index = lookup(indices[d]);
+      break;
+    }
+    inside = e.both(inside, e.inside(index, fields.extents[d]));
+    offset = e.add(offset, e.mul(index, fields.strides[d]));
+  }
+  int64_t bytes = std::max(1u, element.getIntOrFloatBitWidth() / 8);
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element));
+  return e.guarded(inside, zero, [&](LoopEmitter &in) {
+    return SmallVector<Value>{in.load(element, fields.data, in.mul(offset, in.constant(bytes)))};
+  })[0];
+}
+
+std::pair<Value, Value> LoopContext::requestSpan(LoopEmitter &e, const Table &table) {
+  Value first = e.loadIndex(table.offsets, e.mul(b, e.constant(8)));
+  Value last = e.loadIndex(table.offsets, e.mul(e.add(b, e.constant(1)), e.constant(8)));
+  return {first, e.sub(last, first)};
+}
+
+Value LoopContext::numRanges(OpBuilder &builder, Location loc, Value table) {
+  LoopEmitter e(builder, loc);
+  return requestSpan(e, get(table)).second;
+}
+
+/// The pair of int32 at entry `index` of `data`.
+static SmallVector<Value> loadPair(LoopEmitter &e, Value data, Value index) {
+  Value at = e.mul(index, e.constant(8));
+  return {e.loadI32(data, at), e.loadI32(data, e.add(at, e.constant(4)))};
+}
+
+std::pair<Value, Value> LoopContext::rangeBounds(OpBuilder &builder, Location loc, Value table,
+                                                 Value index) {
+  LoopEmitter e(builder, loc);
+  const Table &fields = get(table);
+  auto [first, count] = requestSpan(e, fields);
+  Value outsideBounds[] = {e.constant(0), e.constant(-1)};
+  Value entry = e.add(first, index);
+  SmallVector<Value> pair = e.guarded(e.inside(index, count), outsideBounds, [&](LoopEmitter &in) {
+    return loadPair(in, fields.data, entry);
+  });
+  return {pair[0], pair[1]};
+}
+
+std::pair<Value, Value> LoopContext::rowRange(OpBuilder &builder, Location loc, Value table) {
+  LoopEmitter e(builder, loc);
+  const Table &fields = get(table);
+  // No rows covered: the host builds no table and passes null.
+  Value null =
+      LLVM::ZeroOp::create(builder, loc, LLVM::LLVMPointerType::get(builder.getContext()));
+  Value built = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, fields.data, null);
+  Value outside[] = {e.constant(-1), e.constant(-1)};
+  SmallVector<Value> pair = e.guarded(built, outside, [&](LoopEmitter &in) {
+    return loadPair(in, fields.data, token);
+  });
+  return {pair[0], pair[1]};
+}
+
+std::pair<Value, Value> LoopContext::documentId(OpBuilder &builder, Location loc, Value table,
+                                                Value position) {
+  LoopEmitter e(builder, loc);
+  const Table &fields = get(table);
+  auto [first, count] = requestSpan(e, fields);
+  Value has = e.inside(position, count);
+  Value none =
+      arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
+  Value entry = e.add(first, position);
+  Value id = e.guarded(has, none, [&](LoopEmitter &in) {
+    return SmallVector<Value>{
+        in.load(builder.getI32Type(), fields.data, in.mul(entry, in.constant(4)))};
+  })[0];
+  return {has, id};
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The argument block of a native kernel as SSA values, the current indices, and the table reads of
+// the CPU.
+#ifndef ATTN_LIB_CONVERSION_ATTNTOLOOPS_LOOPCONTEXT_H
+#define ATTN_LIB_CONVERSION_ATTNTOLOOPS_LOOPCONTEXT_H
+
+#include "attn/Core/NativeAbi.h"
+#include "attn/Dialect/Attn/IR/AttnOps.h"
+#include "attn/Dialect/Attn/IR/ElementContext.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace attn {
+
+/// Index and pointer arithmetic at the builder's place.
+class LoopEmitter {
+public:
+  LoopEmitter(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
+
+  mlir::Value constant(int64_t value);
+  mlir::Value bit(bool value);
+  mlir::Value f32(double value);
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value sub(mlir::Value a, mlir::Value b);
+  mlir::Value mul(mlir::Value a, mlir::Value b);
+  mlir::Value min(mlir::Value a, mlir::Value b);
+  mlir::Value max(mlir::Value a, mlir::Value b);
+  mlir::Value both(mlir::Value a, mlir::Value b);
+  mlir::Value cmp(mlir::arith::CmpIPredicate predicate, mlir::Value a, mlir::Value b);
+  /// 0 <= index < extent, as one unsigned comparison.
+  mlir::Value inside(mlir::Value index, mlir::Value extent);
+  /// `base` + `byteOffset` (index).
+  mlir::Value address(mlir::Value base, mlir::Value byteOffset);
+  mlir::Value load(mlir::Type type, mlir::Value base, mlir::Value byteOffset);
+  /// An i64 in memory, as index.
+  mlir::Value loadIndex(mlir::Value base, mlir::Value byteOffset);
+  /// A signed i32 in memory, as index.
+  mlir::Value loadI32(mlir::Value base, mlir::Value byteOffset);
+  /// `condition` ? values of `then` : `otherwise`, computing `then` only where it holds.
+  llvm::SmallVector<mlir::Value>
+  guarded(mlir::Value condition, mlir::ValueRange otherwise,
+          llvm::function_ref<llvm::SmallVector<mlir::Value>(LoopEmitter &)> then);
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+};
+
+/// Reads of one kernel's tables; holds the current indices, which the loop nest sets.
+class LoopContext : public ElementContext {
+public:
+  /// Loads the argument block at the builder's place.
+  LoopContext(KernelOp kernel, mlir::OpBuilder &builder, mlir::Location loc, mlir::Value args);
+
+  /// Member of the argument block, loaded at the entry.
+  mlir::Value arg(core::NativeArg member) const { return members[member]; }
+
+  mlir::Value b, h, kvHead, token, q, k;
+
+  mlir::Value loadTable(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value table,
+                        mlir::ValueRange indices, mlir::Type element) override;
+  mlir::Value numRanges(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value table) override;
+  std::pair<mlir::Value, mlir::Value> rangeBounds(mlir::OpBuilder &builder, mlir::Location loc,
+                                                  mlir::Value table, mlir::Value index) override;
+  std::pair<mlir::Value, mlir::Value> rowRange(mlir::OpBuilder &builder, mlir::Location loc,
+                                               mlir::Value table) override;
+  std::pair<mlir::Value, mlir::Value> documentId(mlir::OpBuilder &builder, mlir::Location loc,
+                                                 mlir::Value table,
+                                                 mlir::Value position) override;
+
+private:
+  /// Fields of one NativeTable.
+  struct Table {
+    mlir::Value data, offsets;
+    mlir::Value extents[core::kMaxTableRank], strides[core::kMaxTableRank];
+  };
+  void loadTables(KernelOp kernel, LoopEmitter &e);
+  const Table &get(mlir::Value table);
+  /// First entry and number of entries of the current request in an offset table.
+  std::pair<mlir::Value, mlir::Value> requestSpan(LoopEmitter &e, const Table &table);
+
+  KernelOp kernel;
+  mlir::Value members[core::kNumNativeArgs];
+  llvm::SmallVector<Table> tables;
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_ATTNTOLOOPS_LOOPCONTEXT_H

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lengths, positions, parameters and pages of a batch. Tables are in BindTables.cpp.
+#include "attn/Runtime/BatchBinding.h"
+
+#include "BindTables.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+using namespace attn;
+using namespace attn::core;
+using namespace attn::rt;
+
+std::string rt::quotedList(const std::vector<std::string> &names) {
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "'" : ", '") + name + "'";
+  return text.empty() ? "none" : text;
+}
+
+static Error requestError(size_t b, const std::string &what) {
+  return Error{"request " + std::to_string(b) + ": " + what};
+}
+
+/// A length: 0 <= value < kPositionLimit.
+static Status checkLength(size_t b, const char *field, int64_t value) {
+  if (value >= 0 && value < kPositionLimit)
+    return {};
+  return requestError(b, std::string(field) + " is " + std::to_string(value) + ", expected 0 to " +
+                             std::to_string(kPositionLimit - 1));
+}
+
+/// The lengths of one request and the positions that follow from them.
+static Status checkRequest(size_t b, const RequestInput &request, int64_t contextLen) {
+  if (Status status = checkLength(b, "query_len", request.queryLen); !status)
+    return status;
+  if (Status status = checkLength(b, "seq_len", request.seqLen); !status)
+    return status;
+  if (contextLen <= -kPositionLimit || contextLen >= kPositionLimit)
+    return requestError(
+        b, "context_len is " + std::to_string(contextLen) + ", expected a position between " +
+               std::to_string(1 - kPositionLimit) + " and " + std::to_string(kPositionLimit - 1));
+  if (contextLen + request.queryLen > kPositionLimit)
+    return requestError(b, "context_len " + std::to_string(contextLen) + " plus query_len " +
+                               std::to_string(request.queryLen) + " passes the last position " +
+                               std::to_string(kPositionLimit - 1));
+  if (request.seqLenBound) {
+    if (Status status = checkLength(b, "seq_len_bound", *request.seqLenBound); !status)
+      return status;
+    if (*request.seqLenBound < request.seqLen)
+      return requestError(b, "seq_len_bound is " + std::to_string(*request.seqLenBound) +
+                                 ", expected at least seq_len " + std::to_string(request.seqLen));
+  }
+  const int64_t begin = request.keyBegin.value_or(0);
+  const int64_t end = request.keyEnd.value_or(request.seqLen);
+  if (begin < 0 || begin > end || end > request.seqLen)
+    return requestError(b, "keys [" + std::to_string(begin) + ", " + std::to_string(end) +
+                               ") expected to lie in [0, " + std::to_string(request.seqLen) + ")");
+  return {};
+}
+
+static Status bindShape(const BatchInput &input, BoundBatch &bound) {
+  BatchShape &shape = bound.batch.shape;
+  shape.queryStartLoc.push_back(0);
+  bound.kvStart.push_back(0);
+  for (size_t b = 0; b < input.requests.size(); ++b) {
+    const RequestInput &request = input.requests[b];
+    // The default is taken after the lengths are known to be sane, else it could overflow.
+    int64_t contextLen = request.contextLen.value_or(0);
+    if (Status status = checkRequest(b, request, contextLen); !status)
+      return status;
+    contextLen = request.contextLen.value_or(request.seqLen - request.queryLen);
+    shape.queryStartLoc.push_back(shape.queryStartLoc.back() + request.queryLen);
+    bound.kvStart.push_back(bound.kvStart.back() + request.seqLen);
+    shape.seqLen.push_back(request.seqLen);
+    shape.contextLen.push_back(contextLen);
+    shape.keyBegin.push_back(request.keyBegin.value_or(0));
+    shape.keyEnd.push_back(request.keyEnd.value_or(request.seqLen));
+    bound.hasSeqLenBound.push_back(request.seqLenBound.has_value());
+    bound.isPrefilling.push_back(request.isPrefilling.value_or(request.queryLen > 1));
+  }
+  return {};
+}
+
+static std::string toText(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof(buffer), "%.9g", value);
+  return buffer;
+}
+
+/// Why `input` is not a legal value of `decl`, or the value.
+static Result<ParamValue> paramValue(const ParamDecl &decl, const ParamInput &input) {
+  const std::string who = "param '" + decl.name + "': ";
+  ParamValue value;
+  if (decl.type == ScalarType::F32) {
+    const double given = input.isInteger ? static_cast<double>(input.i) : input.f;
+    value.f = static_cast<float>(given);
+    if (std::isfinite(value.f))
+      return value;
+    if (std::isfinite(given))
+      return Error{who + toText(given) + " does not fit f32"};
+    return Error{who + "expected a finite f32, got " + toText(given)};
+  }
+  const std::string type(toString(decl.type));
+  if (!input.isInteger)
+    return Error{who + "expected an integer (" + type + "), got " + toText(input.f)};
+  if (decl.type == ScalarType::I32 && input.i != static_cast<int32_t>(input.i))
+    return Error{who + std::to_string(input.i) + " does not fit i32"};
+  if (decl.minValue && input.i < *decl.minValue)
+    return Error{who + "expected at least " + std::to_string(*decl.minValue) + ", got " +
+                 std::to_string(input.i)};
+  value.i = input.i;
+  return value;
+}
+
+static Status bindParams(const KernelSpec &spec, const BatchInput &input, Batch &batch) {
+  const std::vector<ParamDecl> &decls = spec.program.params;
+  std::vector<bool> given(decls.size(), false);
+  batch.params.resize(decls.size());
+  for (const ParamInput &param : input.params) {
+    auto decl = std::find_if(decls.begin(), decls.end(),
+                             [&](const ParamDecl &d) { return d.name == param.name; });
+    if (decl == decls.end()) {
+      std::vector<std::string> names;
+      for (const ParamDecl &d : decls)
+        names.push_back(d.name);
+      return Error{"param '" + param.name + "': kernel '" + spec.name +
+                   "' has no such parameter (it has: " + quotedList(names) + ")"};
+    }
+    const size_t i = decl - decls.begin();
+    if (given[i])
+      return Error{"param '" + param.name + "': given twice"};
+    Result<ParamValue> value = paramValue(*decl, param);
+    if (!value)
+      return value.takeError();
+    batch.params[i] = *value;
+    given[i] = true;
+  }
+  for (size_t i = 0; i < decls.size(); ++i)
+    if (!given[i])
+      return Error{"param '" + decls[i].name + "': missing (" +
+                   std::string(toString(decls[i].type)) + ")"};
+  return {};
+}
+
+/// The live entries of one request's row of the block table.
+static Status checkPages(size_t b, const BlockTableInput &table, int64_t seqLen, int64_t pageSize) {
+  const int64_t live = livePages(seqLen, pageSize);
+  if (table.widths[b] < live)
+    return requestError(b, "block_table has " + std::to_string(table.widths[b]) +
+                               " entries, expected at least " + std::to_string(live) +
+                               " for seq_len " + std::to_string(seqLen) + " in pages of " +
+                               std::to_string(pageSize));
+  const int32_t *row = table.entries + static_cast<int64_t>(b) * table.stride;
+  for (int64_t i = 0; i < live; ++i) {
+    if (row[i] >= 0 && (!table.numPages || row[i] < *table.numPages))
+      continue;
+    std::string expected =
+        table.numPages ? "0 to " + std::to_string(*table.numPages - 1) : std::string("at least 0");
+    return requestError(b, "block_table[" + std::to_string(i) + "] is " + std::to_string(row[i]) +
+                               ", expected a page id of " + expected +
+                               ", because the page holds keys");
+  }
+  return {};
+}
+
+static Status checkPaging(const BatchInput &input) {
+  if (input.pageSize && (*input.pageSize < 1 || *input.pageSize >= kPositionLimit))
+    return Error{"page_size is " + std::to_string(*input.pageSize) + ", expected 1 to " +
+                 std::to_string(kPositionLimit - 1)};
+  if (!input.blockTable)
+    return {};
+  if (!input.pageSize)
+    return Error{"block_table: given without page_size"};
+  for (size_t b = 0; b < input.requests.size(); ++b)
+    if (Status status = checkPages(b, *input.blockTable, input.requests[b].seqLen, *input.pageSize);
+        !status)
+      return status;
+  return {};
+}
+
+Result<BoundBatch> rt::bindBatch(const KernelSpec &spec, BatchInput input) {
+  if (spec.numKvHeads < 1 || spec.numHeads < 1 || spec.numHeads % spec.numKvHeads)
+    return Error{"kernel '" + spec.name + "': heads " + std::to_string(spec.numHeads) +
+                 " expected to be a multiple of kv_heads " + std::to_string(spec.numKvHeads)};
+  BoundBatch bound;
+  bound.batch.numHeads = spec.numHeads;
+  bound.batch.numKvHeads = spec.numKvHeads;
+  if (Status status = bindShape(input, bound); !status)
+    return Error{status.message()};
+  if (Status status = checkPaging(input); !status)
+    return Error{status.message()};
+  if (Status status = bindParams(spec, input, bound.batch); !status)
+    return Error{status.message()};
+  if (Status status = bindTables(spec, input, bound.batch); !status)
+    return Error{status.message()};
+  return bound;
+}
+
+Status rt::requireExactLengths(const BoundBatch &bound, std::string_view device) {
+  for (size_t b = 0; b < bound.hasSeqLenBound.size(); ++b)
+    if (bound.hasSeqLenBound[b])
+      return requestError(b, "seq_len_bound: device '" + std::string(device) +
+                                 "' needs exact lengths (seq_len alone)");
+  return {};
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "BindTables.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+using namespace attn;
+using namespace attn::core;
+using namespace attn::rt;
+
+namespace {
+
+/// Binds the tables of one batch, one declaration after the other.
+class TableBinder {
+public:
+  TableBinder(const KernelSpec &spec, BatchInput &input, Batch &batch)
+      : spec(spec), decls(spec.program.tables), input(input), batch(batch) {}
+
+  Status bind();
+
+private:
+  Status assignInputs();
+  Status bindOne(size_t table);
+  Status bindRanges(size_t table, const RangesInput &ranges);
+  Status checkRange(size_t table, size_t b, size_t number, const std::array<int64_t, 2> &range,
+                    bool &live) const;
+  Status bindDocuments(size_t table, DocumentsInput documents);
+  Status bindDense(size_t table, DenseInput dense);
+  Status checkOffsets(size_t table, const std::vector<int64_t> &offsets, size_t total) const;
+  Status checkExtent(size_t table, size_t dim, int64_t extent) const;
+
+  Error error(size_t table, const std::string &what) const {
+    return Error{"table '" + decls[table].name + "': " + what};
+  }
+  std::vector<std::string> namesOf(TableKind kind) const {
+    std::vector<std::string> names;
+    for (const TableDecl &decl : decls)
+      if (decl.kind == kind)
+        names.push_back(decl.name);
+    return names;
+  }
+
+  const KernelSpec &spec;
+  const std::vector<TableDecl> &decls;
+  BatchInput &input;
+  Batch &batch;
+  std::vector<TableInput *> given; ///< per declaration
+  TableInput mmRanges;
+};
+
+const char *describe(TableKind kind) {
+  switch (kind) {
+  case TableKind::Plain:
+    return "a dense table";
+  case TableKind::Ranges:
+    return "a list of ranges for each request";
+  case TableKind::Documents:
+    return "a list of document ids for each request";
+  case TableKind::QueryRanges:
+    return "built by the runtime";
+  }
+  return "";
+}
+
+/// The input that goes with a declaration's kind is set, and no other.
+bool matches(const TableInput &table, TableKind kind) {
+  return table.ranges.has_value() == (kind == TableKind::Ranges) &&
+         table.documents.has_value() == (kind == TableKind::Documents) &&
+         table.dense.has_value() == (kind == TableKind::Plain);
+}
+
+} // namespace
+
+/// Finds the input of every declaration; unnamed ranges go to the only ranges table.
+Status TableBinder::assignInputs() {
+  given.assign(decls.size(), nullptr);
+  for (TableInput &table : input.tables) {
+    auto decl = std::find_if(decls.begin(), decls.end(),
+                             [&](const TableDecl &d) { return d.name == table.name; });
+    if (decl == decls.end()) {
+      std::vector<std::string> names;
+      for (const TableDecl &d : decls)
+        if (d.kind != TableKind::QueryRanges)
+          names.push_back(d.name);
+      return Error{"table '" + table.name + "': kernel '" + spec.name +
+                   "' has no such table (it has: " + quotedList(names) + ")"};
+    }
+    const size_t i = decl - decls.begin();
+    if (decl->kind == TableKind::QueryRanges)
+      return error(i, "is built by the runtime and cannot be given");
+    if (given[i])
+      return error(i, "given twice");
+    if (!matches(table, decl->kind))
+      return error(i, std::string("expected ") + describe(decl->kind));
+    given[i] = &table;
+  }
+
+  std::vector<std::string> ranges = namesOf(TableKind::Ranges);
+  if (!input.mmRanges || ranges.empty())
+    return {};
+  if (ranges.size() > 1)
+    return Error{"mm_ranges: kernel '" + spec.name + "' has several ranges tables (" +
+                 quotedList(ranges) + "); give each by name as a table"};
+  for (size_t i = 0; i < decls.size(); ++i) {
+    if (decls[i].kind != TableKind::Ranges)
+      continue;
+    if (given[i])
+      return error(i, "given twice, by name and as mm_ranges");
+    mmRanges.ranges = std::move(input.mmRanges);
+    given[i] = &mmRanges;
+  }
+  return {};
+}
+
+/// Offsets of a per-request list: num_reqs + 1 of them, ascending, within the list.
+Status TableBinder::checkOffsets(size_t table, const std::vector<int64_t> &offsets,
+                                 size_t total) const {
+  const size_t expected = batch.shape.seqLen.size() + 1;
+  if (offsets.size() != expected)
+    return error(table, "given for " + std::to_string(static_cast<int64_t>(offsets.size()) - 1) +
+                            " requests, expected " + std::to_string(expected - 1));
+  for (size_t i = 0; i < expected; ++i)
+    if (offsets[i] < (i ? offsets[i - 1] : 0) || offsets[i] > static_cast<int64_t>(total))
+      return error(table, "offset " + std::to_string(i) + " is " + std::to_string(offsets[i]) +
+                              ", expected ascending offsets from 0 to " + std::to_string(total));
+  return {};
+}
+
+/// Judges one range; `live` tells whether it is scheduled and not degenerate.
+Status TableBinder::checkRange(size_t table, size_t b, size_t number,
+                               const std::array<int64_t, 2> &range, bool &live) const {
+  const auto [start, end] = range;
+  const int64_t seqLen = batch.shape.seqLen[b];
+  auto fail = [&](const std::string &what) {
+    std::string name =
+        namesOf(TableKind::Ranges).size() > 1 ? " of '" + decls[table].name + "'" : "";
+    return Error{"request " + std::to_string(b) + ": range " + std::to_string(number) + " [" +
+                 std::to_string(start) + ", " + std::to_string(end) + "]" + name + " " + what};
+  };
+  if (start < 0)
+    return fail("starts before 0");
+  if (start >= kPositionLimit || end >= kPositionLimit || end <= -kPositionLimit)
+    return fail("passes the last position " + std::to_string(kPositionLimit - 1));
+  live = start < end && start < seqLen;
+  if (!live || end < seqLen || input.allowPartialRanges)
+    return {};
+  const int64_t queryBegin = batch.shape.contextLen[b];
+  const int64_t queryEnd = queryBegin + batch.shape.queryLen(RequestIndex(b));
+  if (queryBegin < queryEnd && start < queryEnd && end >= queryBegin)
+    return fail("holds a scheduled query and ends at or past seq_len " + std::to_string(seqLen) +
+                "; its keys are not all there (partial_ranges: \"allow\" accepts that)");
+  return {};
+}
+
+Status TableBinder::bindRanges(size_t table, const RangesInput &ranges) {
+  if (Status status = checkOffsets(table, ranges.offsets, ranges.ranges.size()); !status)
+    return status;
+  TableData &data = batch.tables[table];
+  data.rangeOffsets.push_back(0);
+  for (size_t b = 0; b + 1 < ranges.offsets.size(); ++b) {
+    for (int64_t i = ranges.offsets[b]; i < ranges.offsets[b + 1]; ++i) {
+      const std::array<int64_t, 2> &range = ranges.ranges[i];
+      bool live = false;
+      if (Status status = checkRange(table, b, i - ranges.offsets[b], range, live); !status)
+        return status;
+      if (live)
+        data.ranges.push_back({static_cast<int32_t>(range[0]), static_cast<int32_t>(range[1])});
+    }
+    data.rangeOffsets.push_back(static_cast<int64_t>(data.ranges.size()));
+  }
+  return {};
+}
+
+Status TableBinder::bindDocuments(size_t table, DocumentsInput documents) {
+  if (Status status = checkOffsets(table, documents.offsets, documents.ids.size()); !status)
+    return status;
+  for (size_t b = 0; b + 1 < documents.offsets.size(); ++b) {
+    const std::string who = "request " + std::to_string(b) + ": table '" + decls[table].name + "' ";
+    const int64_t length = documents.offsets[b + 1] - documents.offsets[b];
+    if (length != batch.shape.seqLen[b])
+      return Error{who + "has " + std::to_string(length) + " document ids, expected seq_len " +
+                   std::to_string(batch.shape.seqLen[b])};
+    const int32_t *ids = documents.ids.data() + documents.offsets[b];
+    std::unordered_set<int32_t> seen;
+    for (int64_t k = 0; k < length; ++k) {
+      const bool starts = k == 0 || ids[k] != ids[k - 1];
+      if (starts && !seen.insert(ids[k]).second)
+        return Error{who + "has document id " + std::to_string(ids[k]) + " again at key " +
+                     std::to_string(k) + ", expected the keys of a document to be contiguous"};
+    }
+  }
+  batch.tables[table].documents = std::move(documents.ids);
+  batch.tables[table].documentOffsets = std::move(documents.offsets);
+  return {};
+}
+
+Status TableBinder::checkExtent(size_t table, size_t dim, int64_t extent) const {
+  const BatchShape &shape = batch.shape;
+  const TableDim space = decls[table].dims[dim];
+  auto fail = [&](const std::string &expected) {
+    return error(table, "dimension " + std::to_string(dim) + " (" + std::string(toString(space)) +
+                            ") is " + std::to_string(extent) + ", expected " + expected);
+  };
+  auto expectExactly = [&](int64_t expected) {
+    return extent == expected ? Status() : Status(fail(std::to_string(expected)));
+  };
+  switch (space) {
+  case TableDim::B:
+    return expectExactly(shape.numReqs());
+  case TableDim::Token:
+    return expectExactly(shape.numTokens());
+  case TableDim::H:
+    return expectExactly(batch.numHeads);
+  case TableDim::HKv:
+    return expectExactly(batch.numKvHeads);
+  case TableDim::K: {
+    int64_t longest = 0;
+    for (int64_t length : shape.seqLen)
+      longest = std::max(longest, length);
+    return extent >= longest
+               ? Status()
+               : Status(fail("at least the largest seq_len " + std::to_string(longest)));
+  }
+  case TableDim::Slot:
+  case TableDim::Bucket:
+    return extent >= 0 ? Status() : Status(fail("at least 0"));
+  }
+  return {};
+}
+
+Status TableBinder::bindDense(size_t table, DenseInput dense) {
+  const TableDecl &decl = decls[table];
+  if (dense.element != decl.element)
+    return error(table, "has elements of type " + std::string(toString(dense.element)) +
+                            ", expected " + std::string(toString(decl.element)));
+  if (dense.extents.size() != decl.dims.size())
+    return error(table, "has " + std::to_string(dense.extents.size()) + " dimensions, expected " +
+                            std::to_string(decl.dims.size()));
+  for (size_t dim = 0; dim < decl.dims.size(); ++dim)
+    if (Status status = checkExtent(table, dim, dense.extents[dim]); !status)
+      return status;
+  if (dense.strides.empty()) {
+    dense.strides.assign(dense.extents.size(), 1);
+    for (size_t dim = dense.extents.size(); dim-- > 1;)
+      if (__builtin_mul_overflow(dense.strides[dim], dense.extents[dim], &dense.strides[dim - 1]))
+        return error(table, "has more elements than 64 bits count");
+  }
+  if (dense.strides.size() != decl.dims.size())
+    return error(table, "has " + std::to_string(dense.strides.size()) + " strides, expected " +
+                            std::to_string(decl.dims.size()));
+  const bool isEmpty =
+      std::find(dense.extents.begin(), dense.extents.end(), 0) != dense.extents.end();
+  TableData &data = batch.tables[table];
+  data.owned = std::move(dense.owned);
+  data.data = dense.data ? dense.data : data.owned.data();
+  if (!data.data && !isEmpty)
+    return error(table, "has no data");
+  data.extents = std::move(dense.extents);
+  data.strides = std::move(dense.strides);
+  return {};
+}
+
+Status TableBinder::bindOne(size_t table) {
+  const TableKind kind = decls[table].kind;
+  if (kind == TableKind::QueryRanges)
+    return {};
+  if (!given[table]) {
+    // No range at all is a legal batch of a kernel with one ranges table; with several, a table
+    // that is not named is more likely forgotten.
+    if (kind != TableKind::Ranges || namesOf(TableKind::Ranges).size() > 1)
+      return error(table, std::string("missing, expected ") + describe(kind));
+    return bindRanges(table, {{}, std::vector<int64_t>(batch.shape.seqLen.size() + 1, 0)});
+  }
+  TableInput &source = *given[table];
+  switch (kind) {
+  case TableKind::Ranges:
+    return bindRanges(table, *source.ranges);
+  case TableKind::Documents:
+    return bindDocuments(table, std::move(*source.documents));
+  case TableKind::Plain:
+    return bindDense(table, std::move(*source.dense));
+  case TableKind::QueryRanges:
+    break;
+  }
+  return {};
+}
+
+Status TableBinder::bind() {
+  if (Status status = assignInputs(); !status)
+    return status;
+  batch.tables.resize(decls.size());
+  for (size_t table = 0; table < decls.size(); ++table)
+    if (Status status = bindOne(table); !status)
+      return status;
+  return {};
+}
+
+Status rt::bindTables(const KernelSpec &spec, BatchInput &input, Batch &batch) {
+  return TableBinder(spec, input, batch).bind();
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// attn_batch to the input of bindBatch: reads the caller's arrays, checks what has to hold before
+// they can be read, and leaves the rest to bindBatch.
+#include "Support.h"
+
+#include <algorithm>
+
+using namespace attn;
+using namespace attn::capi;
+
+using Fault = std::optional<std::string>;
+
+namespace {
+
+/// Calls `read(i, element)` for each element of an array of sized structs.
+template <class T, class Read>
+Fault forEach(const T *array, int64_t count, const char *name, Read read) {
+  if (count < 0)
+    return std::string(name) + ": count is " + std::to_string(count);
+  if (count > 0 && !array)
+    return std::string(name) + " is null";
+  for (int64_t i = 0; i < count; ++i) {
+    const auto *at = reinterpret_cast<const T *>(reinterpret_cast<const char *>(array) +
+                                                 static_cast<size_t>(i) * array->struct_size);
+    const std::string place = std::string(name) + "[" + std::to_string(i) + "]";
+    T element;
+    if (Fault fault = readStruct(at, place.c_str(), element))
+      return fault;
+    if (at->struct_size != array->struct_size)
+      return place + ".struct_size is " + std::to_string(at->struct_size) + ", expected " +
+             std::to_string(array->struct_size) + " as in the first element";
+    if (Fault fault = read(place, element))
+      return fault;
+  }
+  return std::nullopt;
+}
+
+/// Offsets [num_reqs + 1] of a list whose elements are about to be read.
+Fault readOffsets(const std::string &place, const int64_t *offsets, int64_t numReqs,
+                  const void *elements, std::vector<int64_t> &out) {
+  if (!offsets)
+    return place + ".offsets is null";
+  out.assign(offsets, offsets + numReqs + 1);
+  for (size_t i = 0; i < out.size(); ++i)
+    if (out[i] < (i ? out[i - 1] : 0))
+      return place + ".offsets[" + std::to_string(i) + "] is " + std::to_string(out[i]) +
+             ", expected ascending offsets from 0";
+  if (out.front() != out.back() && !elements)
+    return place + " has offsets but no elements";
+  return std::nullopt;
+}
+
+Fault readRequests(const attn_batch &batch, rt::BatchInput &input) {
+  if (batch.num_reqs < 0)
+    return "num_reqs is " + std::to_string(batch.num_reqs);
+  if (!batch.query_start_loc)
+    return std::string("query_start_loc is null");
+  if (batch.num_reqs > 0 && !batch.seq_lens)
+    return std::string("seq_lens is null");
+  if (batch.query_start_loc[0] != 0)
+    return "query_start_loc[0] is " + std::to_string(batch.query_start_loc[0]) + ", expected 0";
+  for (int64_t b = 0; b < batch.num_reqs; ++b) {
+    rt::RequestInput request;
+    request.queryLen = int64_t(batch.query_start_loc[b + 1]) - batch.query_start_loc[b];
+    request.seqLen = batch.seq_lens[b];
+    if (batch.context_lens)
+      request.contextLen = batch.context_lens[b];
+    if (batch.seq_len_is_bound && batch.seq_len_is_bound[b])
+      request.seqLenBound = request.seqLen;
+    if (batch.is_prefilling)
+      request.isPrefilling = batch.is_prefilling[b] != 0;
+    if (batch.key_begin)
+      request.keyBegin = batch.key_begin[b];
+    if (batch.key_end)
+      request.keyEnd = batch.key_end[b];
+    input.requests.push_back(request);
+  }
+  return std::nullopt;
+}
+
+Fault readParams(const attn_batch &batch, rt::BatchInput &input) {
+  return forEach(batch.params, batch.num_params, "params",
+                 [&](const std::string &place, const attn_param &param) -> Fault {
+                   if (!param.name)
+                     return place + ".name is null";
+                   input.params.push_back({param.name, param.is_float == 0, param.i, param.f});
+                   return std::nullopt;
+                 });
+}
+
+Fault readRanges(const attn_batch &batch, rt::BatchInput &input) {
+  return forEach(batch.ranges, batch.num_ranges, "ranges",
+                 [&](const std::string &place, const attn_ranges &given) -> Fault {
+                   rt::RangesInput ranges;
+                   if (Fault fault = readOffsets(place, given.offsets, batch.num_reqs, given.bounds,
+                                                 ranges.offsets))
+                     return fault;
+                   ranges.ranges.resize(ranges.offsets.back());
+                   for (int64_t i = ranges.offsets.front(); i < ranges.offsets.back(); ++i)
+                     ranges.ranges[i] = {given.bounds[2 * i], given.bounds[2 * i + 1]};
+                   if (given.table) {
+                     input.tables.emplace_back();
+                     input.tables.back().name = given.table;
+                     input.tables.back().ranges = std::move(ranges);
+                     return std::nullopt;
+                   }
+                   if (input.mmRanges)
+                     return place + ": ranges without a table name are given twice";
+                   input.mmRanges = std::move(ranges);
+                   return std::nullopt;
+                 });
+}
+
+Fault readDocuments(const attn_batch &batch, rt::BatchInput &input) {
+  return forEach(batch.documents, batch.num_documents, "documents",
+                 [&](const std::string &place, const attn_documents &given) -> Fault {
+                   if (!given.table)
+                     return place + ".table is null";
+                   rt::DocumentsInput documents;
+                   if (Fault fault = readOffsets(place, given.offsets, batch.num_reqs, given.ids,
+                                                 documents.offsets))
+                     return fault;
+                   if (documents.offsets.back() > 0)
+                     documents.ids.assign(given.ids, given.ids + documents.offsets.back());
+                   input.tables.emplace_back();
+                   input.tables.back().name = given.table;
+                   input.tables.back().documents = std::move(documents);
+                   return std::nullopt;
+                 });
+}
+
+std::optional<core::ScalarType> scalarType(int32_t type) {
+  switch (type) {
+  case ATTN_SCALAR_I8:
+    return core::ScalarType::I8;
+  case ATTN_SCALAR_I32:
+    return core::ScalarType::I32;
+  case ATTN_SCALAR_I64:
+    return core::ScalarType::I64;
+  case ATTN_SCALAR_F32:
+    return core::ScalarType::F32;
+  }
+  return std::nullopt;
+}
+
+Fault readTables(const attn_batch &batch, rt::BatchInput &input) {
+  return forEach(batch.tables, batch.num_tables, "tables",
+                 [&](const std::string &place, const attn_dense_table &given) -> Fault {
+                   if (!given.table)
+                     return place + ".table is null";
+                   std::optional<core::ScalarType> element = scalarType(given.element);
+                   if (!element)
+                     return place + ".element is " + std::to_string(given.element) +
+                            ", expected an attn_scalar_type";
+                   if (given.rank < 0 || given.rank > ATTN_MAX_TABLE_RANK)
+                     return place + ".rank is " + std::to_string(given.rank) + ", expected 0 to 4";
+                   rt::DenseInput dense;
+                   dense.element = *element;
+                   dense.data = given.data;
+                   dense.extents.assign(given.extents, given.extents + given.rank);
+                   if (std::any_of(given.strides, given.strides + given.rank,
+                                   [](int64_t stride) { return stride != 0; }))
+                     dense.strides.assign(given.strides, given.strides + given.rank);
+                   input.tables.emplace_back();
+                   input.tables.back().name = given.table;
+                   input.tables.back().dense = std::move(dense);
+                   return std::nullopt;
+                 });
+}
+
+Fault readPages(const attn_batch &batch, rt::BatchInput &input) {
+  if (batch.page_size != 0)
+    input.pageSize = batch.page_size;
+  if (!batch.block_table)
+    return batch.page_size != 0
+               ? Fault("block_table is null, given page_size " + std::to_string(batch.page_size))
+               : std::nullopt;
+  if (batch.block_table_width < 0 || batch.block_table_stride < batch.block_table_width)
+    return "block_table_stride is " + std::to_string(batch.block_table_stride) +
+           ", expected at least block_table_width " + std::to_string(batch.block_table_width);
+  rt::BlockTableInput table;
+  table.entries = batch.block_table;
+  table.stride = batch.block_table_stride;
+  table.widths.assign(batch.num_reqs, batch.block_table_width);
+  if (batch.num_pages != 0)
+    table.numPages = batch.num_pages;
+  input.blockTable = std::move(table);
+  return std::nullopt;
+}
+
+} // namespace
+
+Fault capi::readBatch(const attn_batch &batch, rt::BatchInput &input) {
+  const uint64_t unknown = batch.flags & ~uint64_t(ATTN_BATCH_ALLOW_PARTIAL_RANGES);
+  if (unknown)
+    return "flags: unknown bits " + std::to_string(unknown);
+  input.allowPartialRanges = batch.flags & ATTN_BATCH_ALLOW_PARTIAL_RANGES;
+  for (auto *read : {readRequests, readParams, readRanges, readDocuments, readTables, readPages})
+    if (Fault fault = read(batch, input))
+      return fault;
+  return std::nullopt;
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What every call of the C API needs: the handles, errors, and structs that start with their size.
+#ifndef ATTN_LIB_RUNTIME_CAPI_SUPPORT_H
+#define ATTN_LIB_RUNTIME_CAPI_SUPPORT_H
+
+#include "../BindTables.h"
+#include "attn-c/Runtime.h"
+#include "attn/Core/Manifest.h"
+#include "attn/Runtime/BatchBinding.h"
+#include "attn/Runtime/Launch.h"
+
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+
+struct attn_artifact {
+  attn::core::Artifact artifact;
+};
+
+/// Limits and device of a plan, checked.
+struct PlanSettings {
+  const attn::core::Kernel *kernel = nullptr;
+  bool runs = false; ///< device "cpu"; else "none"
+  int64_t maxReqs = 0;
+  int64_t maxTokens = 0;
+  unsigned threads = 1;
+};
+
+struct attn_plan {
+  PlanSettings settings;
+  std::optional<attn::rt::NativeRunner> runner;
+
+  // The batch prepared last.
+  bool isPrepared = false;
+  attn::rt::BoundBatch bound;
+  attn::rt::NativeTables tables; ///< points into `bound` and the workspace
+  attn::core::KvLayout layout;
+};
+
+namespace attn::capi {
+
+/// A status with its message; converts to the bare status and stores the message for
+/// attn_last_error().
+class Failure {
+public:
+  Failure(attn_status code, std::string message);
+  operator attn_status() const { return code; }
+
+private:
+  attn_status code;
+};
+
+/// Runs the body of a call; no exception leaves it.
+template <class Body>
+attn_status guarded(Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc &) {
+    return Failure(ATTN_OUT_OF_MEMORY, "out of memory");
+  } catch (const std::exception &e) {
+    return Failure(ATTN_FAILED, e.what());
+  }
+}
+
+inline Failure nullArgument(const char *name) {
+  return Failure(ATTN_INVALID_ARGUMENT, std::string(name) + " is null");
+}
+
+/// Why a caller's struct of `given` bytes cannot be taken for one of `expected`, or nothing. A
+/// longer one comes from a newer caller: it is fine while the members unknown here are zero.
+std::optional<std::string> checkStruct(const void *data, size_t given, size_t expected,
+                                       const char *name);
+
+/// Checks struct_size and copies what this library knows.
+template <class T>
+std::optional<std::string> readStruct(const T *from, const char *name, T &to) {
+  if (!from)
+    return std::string(name) + " is null";
+  if (std::optional<std::string> fault = checkStruct(from, from->struct_size, sizeof(T), name))
+    return fault;
+  std::memcpy(static_cast<void *>(&to), from, sizeof(T));
+  return std::nullopt;
+}
+
+/// Fills a caller's struct but its struct_size.
+template <class T>
+attn_status writeStruct(T *to, const char *name, T value) {
+  if (!to)
+    return nullArgument(name);
+  if (to->struct_size < sizeof(T))
+    return Failure(ATTN_INVALID_ARGUMENT, std::string(name) + ".struct_size is " +
+                                              std::to_string(to->struct_size) + ", expected " +
+                                              std::to_string(sizeof(T)));
+  value.struct_size = to->struct_size;
+  std::memcpy(static_cast<void *>(to), &value, sizeof(T));
+  return ATTN_OK;
+}
+
+/// The input of bindBatch. A message names what is malformed.
+std::optional<std::string> readBatch(const attn_batch &batch, rt::BatchInput &input);
+
+} // namespace attn::capi
+
+#endif // ATTN_LIB_RUNTIME_CAPI_SUPPORT_H

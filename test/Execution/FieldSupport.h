@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Shared by the field failure tests: specs from a few lines, batches from a few numbers, and the
+// checks that every row of the collection goes through.
+#ifndef ATTN_TEST_EXECUTION_FIELDSUPPORT_H
+#define ATTN_TEST_EXECUTION_FIELDSUPPORT_H
+
+#include "Forward.h"
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace field {
+
+using truth::Int;
+
+/// Keys of one row as inclusive stretches: {{0, 3}} is 0 to 3, {} no key.
+using Keys = std::vector<std::pair<Int, Int>>;
+/// Rows of each request in turn.
+using Rows = std::vector<std::vector<Keys>>;
+using Params = std::vector<std::pair<std::string, Int>>;
+
+/// A kernel around the lines of a mask region ("" for no mask) and of a score region.
+std::string kernel(const std::string &clauses, const std::string &mask,
+                   const std::string &score = "");
+
+/// The first kernel of a spec, compiled once for each text. Throws what the compiler says.
+const exec::LoadedKernel &compiled(const std::string &text, bool maskPasses = true);
+
+/// A dense table for batchInput.
+template <class T>
+attn::rt::TableInput denseTable(const std::string &name, attn::core::ScalarType element,
+                                std::vector<int64_t> extents, const std::vector<T> &values) {
+  attn::rt::TableInput table;
+  table.name = name;
+  table.dense.emplace();
+  table.dense->element = element;
+  table.dense->extents = std::move(extents);
+  table.dense->owned.resize(values.size() * sizeof(T));
+  auto *bytes = reinterpret_cast<const unsigned char *>(values.data());
+  table.dense->owned.assign(bytes, bytes + values.size() * sizeof(T));
+  return table;
+}
+
+struct Launch {
+  std::vector<truth::Request> requests;
+  Params params;
+  std::vector<attn::rt::TableInput> tables;
+};
+
+/// Binds a launch; throws what the binder says.
+attn::rt::BoundBatch bound(const exec::LoadedKernel &kernel, const Launch &launch);
+
+/// keep() that looks the key up in `rows`.
+exec::KeepHeadFn keepFrom(const std::vector<truth::Request> &requests, const Rows &rows);
+
+/// The row's check: on the spec after all mask passes and without any, with contiguous and paged
+/// memory, the dense masks of reference and native path are exactly `rows`, and so are O and LSE of
+/// both with NaN in every slot that no query keeps. Failures go to gtest.
+void expectRows(const std::string &spec, const Launch &launch, const Rows &rows,
+                const exec::ScoreFn &score = nullptr);
+
+/// Tensors whose values depend on positions only, so that two launches over one sequence agree.
+void fillByPosition(exec::Attention &attention, const std::vector<truth::Request> &requests,
+                    unsigned salt = 0);
+
+} // namespace field
+
+#endif // ATTN_TEST_EXECUTION_FIELDSUPPORT_H

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "MaskCases.h"
+
+#include <array>
+
+using namespace masks;
+
+Needs masks::needs(Atom atom) {
+  Needs n;
+  n.ranges = atom == Atom::MmPrefix || atom == Atom::MmPrefixClamp || atom == Atom::QueryRange;
+  n.documents = atom == Atom::Document;
+  return n;
+}
+
+int masks::numParams(Atom atom) {
+  switch (atom) {
+  case Atom::Causal:
+  case Atom::MmPrefix:
+  case Atom::Document:
+  case Atom::QueryRange:
+    return 0;
+  case Atom::WindowBoth:
+  case Atom::InRows:
+    return 2;
+  default:
+    return 1;
+  }
+}
+
+static std::vector<std::vector<Int>> makeSettings(Atom atom) {
+  std::vector<Int> values = {0, 1, 2, 3, 4, 5, 6, kHuge};
+  if (atom == Atom::Sliding)
+    values.front() = 7; // a count of 0 is refused
+  std::vector<std::vector<Int>> result;
+  switch (numParams(atom)) {
+  case 0:
+    return {{}};
+  case 1:
+    for (Int a : values)
+      result.push_back({a});
+    return result;
+  default:
+    for (Int a : values)
+      for (Int b : values)
+        result.push_back({a, b});
+    return result;
+  }
+}
+
+const std::vector<std::vector<Int>> &masks::settings(Atom atom) {
+  static const std::array<std::vector<std::vector<Int>>, kNumAtoms> all = [] {
+    std::array<std::vector<std::vector<Int>>, kNumAtoms> lists;
+    for (int i = 0; i < kNumAtoms; ++i)
+      lists[i] = makeSettings(static_cast<Atom>(i));
+    return lists;
+  }();
+  return all[static_cast<int>(atom)];
+}
+
+std::vector<Int> masks::randomSetting(Atom atom, Int length, std::mt19937 &rng) {
+  std::vector<Int> result;
+  for (int i = 0; i < numParams(atom); ++i) {
+    Int lowest = atom == Atom::Sliding ? 1 : 0;
+    Int value = lowest + static_cast<Int>(rng() % static_cast<unsigned>(length + 2));
+    result.push_back(rng() % 16 == 0 ? kHuge : value);
+  }
+  return result;
+}
+
+bool masks::keep(Atom atom, const Int *p, const truth::Request &r, Int q, Int k) {
+  switch (atom) {
+  case Atom::Causal:
+    return truth::causal(q, k);
+  case Atom::WindowLeft:
+    return truth::windowLeft(q, k, p[0]);
+  case Atom::WindowRight:
+    return truth::windowRight(q, k, p[0]);
+  case Atom::WindowBoth:
+    return truth::window(q, k, p[0], p[1]);
+  case Atom::Sliding:
+    return truth::sliding(q, k, p[0]);
+  case Atom::MmPrefix:
+    return truth::mmPrefix(r, q, k);
+  case Atom::MmPrefixClamp:
+    return truth::mmPrefixClamp(r, q, k, p[0]);
+  case Atom::Prefix:
+    return truth::prefix(k, p[0]);
+  case Atom::Document:
+    return truth::document(r, q, k);
+  case Atom::Global:
+    return truth::global(q, k, p[0]);
+  case Atom::InRows:
+    return truth::inRows(k, p[0], p[1]);
+  case Atom::QueryRange:
+    return truth::inQueryRange(r, q, k);
+  }
+  return false;
+}
+
+int Expr::leaf(Atom atom, bool negated) {
+  Node node;
+  node.negated = negated;
+  node.atom = atom;
+  node.firstParam = totalParams;
+  totalParams += numParams(atom);
+  paramAtoms.push_back(atom);
+  nodes.push_back(node);
+  return static_cast<int>(nodes.size()) - 1;
+}
+
+int Expr::combine(Node::Kind kind, int lhs, int rhs, bool negated) {
+  Node node;
+  node.kind = kind;
+  node.negated = negated;
+  node.lhs = lhs;
+  node.rhs = rhs;
+  nodes.push_back(node);
+  return static_cast<int>(nodes.size()) - 1;
+}
+
+Needs Expr::needs() const {
+  Needs all;
+  for (Atom atom : paramAtoms) {
+    all.ranges |= masks::needs(atom).ranges;
+    all.documents |= masks::needs(atom).documents;
+  }
+  return all;
+}
+
+static bool keepNode(const Expr &expr, int id, const Int *params, const truth::Request &r, Int q,
+                     Int k) {
+  const Node &node = expr.nodes[id];
+  bool value = false;
+  switch (node.kind) {
+  case Node::Leaf:
+    value = keep(node.atom, params + node.firstParam, r, q, k);
+    break;
+  case Node::And:
+    value = keepNode(expr, node.lhs, params, r, q, k) && keepNode(expr, node.rhs, params, r, q, k);
+    break;
+  case Node::Or:
+    value = keepNode(expr, node.lhs, params, r, q, k) || keepNode(expr, node.rhs, params, r, q, k);
+    break;
+  }
+  return value != node.negated;
+}
+
+bool masks::keep(const Expr &expr, const Int *params, const truth::Request &r, Int q, Int k) {
+  return keepNode(expr, static_cast<int>(expr.nodes.size()) - 1, params, r, q, k);
+}
+
+static const char *nameOf(Atom atom) {
+  static const char *const names[kNumAtoms] = {
+      "causal",          "window_left", "window_right", "window", "sliding", "mm_prefix",
+      "mm_prefix_clamp", "prefix",      "document",     "global", "in_rows", "query_range"};
+  return names[static_cast<int>(atom)];
+}
+
+static std::string describeNode(const Expr &expr, int id) {
+  const Node &node = expr.nodes[id];
+  std::string text;
+  if (node.kind == Node::Leaf) {
+    text = nameOf(node.atom);
+    for (int i = 0; i < numParams(node.atom); ++i)
+      text += (i ? ", p" : "(p") + std::to_string(node.firstParam + i);
+    text += numParams(node.atom) ? ")" : "";
+  } else {
+    text = "(" + describeNode(expr, node.lhs) + (node.kind == Node::And ? " and " : " or ") +
+           describeNode(expr, node.rhs) + ")";
+  }
+  return (node.negated ? "not " : "") + text;
+}
+
+std::string masks::describe(const Expr &expr) {
+  return describeNode(expr, static_cast<int>(expr.nodes.size()) - 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Spec text
+//===----------------------------------------------------------------------===//
+
+/// Prints the operation of a leaf; `value(i)` is its parameter i as an operand.
+static std::string leafText(const Node &node, const std::string &name, const std::string &p0,
+                            const std::string &p1, bool literal) {
+  const std::string head = "    " + name + " = attn.";
+  switch (node.atom) {
+  case Atom::Causal:
+    return head + "causal %q, %k\n";
+  case Atom::WindowLeft:
+    return head + "window %q, %k left(" + p0 + ")\n";
+  case Atom::WindowRight:
+    return head + "window %q, %k right(" + p0 + ")\n";
+  case Atom::WindowBoth:
+    return head + "window %q, %k left(" + p0 + ") right(" + p1 + ")\n";
+  case Atom::Sliding:
+    return head + "sliding %q, %k count(" + p0 + ")\n";
+  case Atom::MmPrefix:
+    return head + "mm_prefix %mm, %b, %q, %k\n";
+  case Atom::MmPrefixClamp:
+    return head + "mm_prefix %mm, %b, %q, %k clamp(" + p0 + ")\n";
+  case Atom::Prefix:
+    return head + "prefix %k, " + p0 + "\n";
+  case Atom::Document:
+    return head + "document %doc, %b, %q, %k\n";
+  case Atom::Global:
+    return head + "global %q, %k, " + p0 + "\n";
+  case Atom::InRows: {
+    std::string lo = name + "_lo";
+    std::string hi = name + "_hi";
+    auto index = [&](const std::string &p) {
+      return literal ? "arith.constant " + p + " : index\n"
+                     : "arith.index_cast " + p + " : i64 to index\n";
+    };
+    return "    " + lo + " = " + index(p0) + "    " + hi + " = " + index(p1) + head +
+           "in_rows %k, " + lo + ", " + hi + "\n";
+  }
+  case Atom::QueryRange:
+    return "    " + name + "_lo, " + name + "_hi = attn.row_range %rows, %q\n" + head +
+           "in_rows %k, " + name + "_lo, " + name + "_hi\n";
+  }
+  return "";
+}
+
+static std::string declarations(const Expr &expr, bool literal) {
+  std::string text;
+  if (!literal && expr.totalParams) {
+    text += " params(";
+    int next = 0;
+    for (Atom atom : expr.paramAtoms)
+      for (int i = 0; i < numParams(atom); ++i, ++next)
+        text += (next ? ", %p" : "%p") + std::to_string(next) +
+                (atom == Atom::InRows ? ": i64" : ": i32");
+    text += ")";
+  }
+  std::string tables;
+  auto add = [&](const std::string &table) { tables += (tables.empty() ? "" : ", ") + table; };
+  if (expr.needs().ranges)
+    add("%mm: !attn.ranges");
+  if (expr.needs().documents)
+    add("%doc: !attn.documents");
+  for (Atom atom : expr.paramAtoms)
+    if (atom == Atom::QueryRange) {
+      add("%rows: !attn.query_ranges from %mm");
+      break;
+    }
+  return tables.empty() ? text : text + " tables(" + tables + ")";
+}
+
+std::string masks::specText(const Expr &expr, const KernelText &kernel,
+                            const std::vector<Int> *literals) {
+  std::string text = "attn.kernel @" + kernel.name + " " + kernel.clauses +
+                     declarations(expr, literals != nullptr) +
+                     " {\n  attn.mask (%b, %h, %q, %k) {\n";
+  auto param = [&](int i) {
+    return literals ? std::to_string((*literals)[i]) : "%p" + std::to_string(i);
+  };
+  std::string last;
+  for (size_t id = 0; id < expr.nodes.size(); ++id) {
+    const Node &node = expr.nodes[id];
+    std::string name = "%m" + std::to_string(id);
+    if (node.kind == Node::Leaf) {
+      int n = numParams(node.atom);
+      text += leafText(node, name, n > 0 ? param(node.firstParam) : "",
+                       n > 1 ? param(node.firstParam + 1) : "", literals != nullptr);
+    } else {
+      auto operand = [&](int child) {
+        return "%m" + std::to_string(child) + (expr.nodes[child].negated ? "_not" : "");
+      };
+      text += "    " + name + (node.kind == Node::And ? " = attn.and " : " = attn.or ") +
+              operand(node.lhs) + ", " + operand(node.rhs) + "\n";
+    }
+    last = name;
+    if (node.negated) {
+      last = name + "_not";
+      text += "    " + last + " = attn.not " + name + "\n";
+    }
+  }
+  return text + "    attn.yield " + last + " : i1\n  }\n}\n";
+}

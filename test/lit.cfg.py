@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""lit configuration. Values of the build come from lit.site.cfg.py, which includes this file.
+
+ATTN_ROUND_TRIP=1 in the environment makes every attn-opt of every test print what it parsed, parse that
+again and compare.
+"""
+
+import os
+
+import lit.formats
+
+config.name = "attn"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.attn_build_dir, "test", "lit")
+
+# A variable of one function is not to match in the next.
+config.environment["FILECHECK_OPTS"] = "--enable-var-scope"
+
+
+def tool(name, folder, options=""):
+    """`name` as the first word of a command stands for the tool of this build."""
+    path = os.path.join(folder, name)
+    if not os.access(path, os.X_OK):
+        lit_config.fatal("test tool '%s' is not there: %s" % (name, path))
+    word = r"(?<![-\w./%%])%s(?![-\w./])" % name
+    config.substitutions.append((word, path + options))
+
+
+round_trip = " --verify-roundtrip" if os.environ.get("ATTN_ROUND_TRIP") else ""
+tool("attn-opt", config.attn_bin_dir, round_trip)
+for name in ["FileCheck", "not", "split-file"]:
+    tool(name, config.llvm_tools_dir)

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The artifact container: round trips, refusals, and damage of every kind.
+#include "ProgramBuilder.h"
+
+#include "attn/Core/Json.h"
+#include "attn/Core/Manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <random>
+
+using namespace attn::core;
+using namespace attn::test;
+
+namespace {
+
+using Type = ScalarType;
+using Bytes = std::vector<uint8_t>;
+
+Artifact sample() {
+  ProgramBuilder build;
+  int32_t mm = build.table("mm", TableKind::Ranges);
+  build.plain("bias", {TableDim::H, TableDim::Bucket}, Type::F32);
+  build.table("rows", TableKind::QueryRanges, mm);
+  int32_t left = build.param("left", Type::I32);
+  build.program.params[left].minValue = 0;
+  int32_t scale = build.param("scale", Type::F32);
+  NodeId radius = build.node(Op::Param, Type::I32, {}, left);
+  NodeId window = build.andOf(build.mask(Op::Causal), build.window(radius));
+  build.program.mask = build.orOf(window, build.scanRanges(mm));
+  NodeId s = build.node(Op::Score, Type::F32);
+  NodeId extremes = build.f32(-0.0);
+  for (double f : {-double(INFINITY), double(INFINITY), std::numeric_limits<double>::quiet_NaN(),
+                   0.1, 1e300, 5e-324})
+    extremes = build.node(Op::FMaxNum, Type::F32, {extremes, build.f32(f)});
+  build.program.score = build.node(Op::FAdd, Type::F32, {s, extremes});
+  build.i64(INT64_MIN);
+
+  Artifact artifact;
+  artifact.compilerVersion = "0.1.0";
+  Kernel kernel;
+  kernel.spec.name = "demo \"x\" \u00e9";
+  kernel.spec.specHash = std::string(64, 'a');
+  kernel.spec.numHeads = 8;
+  kernel.spec.numKvHeads = 4;
+  kernel.spec.dimQk = 192;
+  kernel.spec.dimV = 128;
+  kernel.spec.qType = DType::BF16;
+  kernel.spec.kvType = DType::F16;
+  kernel.spec.scale = 0.1;
+  kernel.spec.scaleParam = scale;
+  kernel.spec.program = build.program;
+  KernelBinary binary;
+  binary.target = "cpu";
+  binary.format = "elf-x86-64";
+  binary.blob = 1;
+  binary.entry = "demo";
+  binary.maskEntry = "demo_mask";
+  binary.tilePlan = TilePlan::Intervals;
+  binary.tables = build.program.tables;
+  TableDecl built;
+  built.name = "built";
+  built.kind = TableKind::QueryRanges;
+  built.source = mm;
+  binary.tables.push_back(built);
+  kernel.binaries.push_back(binary);
+  artifact.kernels.push_back(kernel);
+  Kernel plain;
+  plain.spec.name = "plain";
+  plain.spec.specHash = std::string(64, '0');
+  plain.spec.numHeads = plain.spec.numKvHeads = plain.spec.dimQk = plain.spec.dimV = 1;
+  artifact.kernels.push_back(plain);
+  artifact.blobs = {{}, {1, 2, 3, 0, 255}};
+  return artifact;
+}
+
+TEST(Artifact, RoundTrip) {
+  Artifact artifact = sample();
+  ASSERT_FALSE(verify(artifact.kernels[0].spec.program))
+      << *verify(artifact.kernels[0].spec.program);
+  Bytes bytes = serialize(artifact);
+  Result<Artifact> back = parseArtifact(bytes.data(), bytes.size());
+  ASSERT_TRUE(back.ok()) << back.message();
+  EXPECT_EQ(serialize(*back), bytes);
+
+  EXPECT_EQ(back->compilerVersion, "0.1.0");
+  ASSERT_EQ(back->kernels.size(), 2u);
+  const KernelSpec &spec = back->kernels[0].spec, &original = artifact.kernels[0].spec;
+  EXPECT_EQ(spec.name, original.name);
+  EXPECT_EQ(spec.specHash, original.specHash);
+  EXPECT_EQ(spec.numHeads, 8);
+  EXPECT_EQ(spec.numKvHeads, 4);
+  EXPECT_EQ(spec.dimQk, 192);
+  EXPECT_EQ(spec.dimV, 128);
+  EXPECT_EQ(spec.qType, DType::BF16);
+  EXPECT_EQ(spec.kvType, DType::F16);
+  EXPECT_EQ(spec.scale, 0.1);
+  EXPECT_EQ(spec.scaleParam, 1);
+  EXPECT_EQ(spec.program.params[0].minValue, 0);
+  EXPECT_FALSE(spec.program.params[1].minValue);
+  EXPECT_EQ(spec.program.mask, original.program.mask);
+  EXPECT_EQ(spec.program.score, original.program.score);
+  ASSERT_EQ(spec.program.nodes.size(), original.program.nodes.size());
+  for (size_t i = 0; i < spec.program.nodes.size(); ++i) {
+    const Node &a = spec.program.nodes[i], &b = original.program.nodes[i];
+    EXPECT_EQ(a.op, b.op);
+    EXPECT_EQ(a.type, b.type);
+    EXPECT_EQ(a.operands, b.operands);
+    EXPECT_EQ(a.ref, b.ref);
+    EXPECT_EQ(a.imm, b.imm);
+    EXPECT_TRUE((std::isnan(a.fimm) && std::isnan(b.fimm)) ||
+                std::memcmp(&a.fimm, &b.fimm, sizeof(double)) == 0);
+  }
+  const KernelBinary *binary = back->kernels[0].find("cpu");
+  ASSERT_NE(binary, nullptr);
+  EXPECT_EQ(binary->format, "elf-x86-64");
+  EXPECT_EQ(binary->blob, 1);
+  EXPECT_EQ(binary->entry, "demo");
+  EXPECT_EQ(binary->maskEntry, "demo_mask");
+  EXPECT_EQ(binary->tilePlan, TilePlan::Intervals);
+  ASSERT_EQ(binary->tables.size(), 4u);
+  EXPECT_EQ(binary->tables[1].dims, (std::vector<TableDim>{TableDim::H, TableDim::Bucket}));
+  EXPECT_EQ(binary->tables[3].source, 0);
+  EXPECT_EQ(back->kernels[0].find("sm_90a"), nullptr);
+  EXPECT_EQ(back->blobs, artifact.blobs);
+}
+
+TEST(Artifact, FileRoundTrip) {
+  std::string path = testing::TempDir() + "attn-artifact-test.attn";
+  ASSERT_TRUE(writeArtifact(sample(), path).ok());
+  Result<Artifact> back = readArtifact(path);
+  ASSERT_TRUE(back.ok()) << back.message();
+  EXPECT_EQ(serialize(*back), serialize(sample()));
+  ASSERT_TRUE(writeFileAtomically(path, "hello there", 11).ok());
+  Result<Artifact> foreign = readArtifact(path);
+  ASSERT_FALSE(foreign.ok());
+  EXPECT_EQ(foreign.message(), "'" + path + "': not an attn artifact");
+  std::remove(path.c_str());
+}
+
+/// Every change of one byte is noticed, or changes nothing.
+TEST(Artifact, EveryByteFlip) {
+  Bytes bytes = serialize(sample());
+  long refused = 0;
+  for (size_t i = 0; i < bytes.size(); ++i)
+    for (int bit = 0; bit < 8; ++bit) {
+      Bytes changed = bytes;
+      changed[i] ^= static_cast<uint8_t>(1 << bit);
+      Result<Artifact> artifact = parseArtifact(changed.data(), changed.size());
+      if (artifact)
+        ASSERT_EQ(serialize(*artifact), bytes) << "byte " << i << " bit " << bit;
+      else
+        ++refused;
+    }
+  std::printf("flips: %zu, refused: %ld\n", bytes.size() * 8, refused);
+  EXPECT_EQ(refused, static_cast<long>(bytes.size() * 8));
+}
+
+TEST(Artifact, EveryTruncationAndExtension) {
+  Bytes bytes = serialize(sample());
+  for (size_t n = 0; n < bytes.size(); ++n)
+    ASSERT_FALSE(parseArtifact(bytes.data(), n).ok()) << n;
+  Result<Artifact> head = parseArtifact(bytes.data(), 10);
+  EXPECT_EQ(head.message(), "artifact is cut short: expected at least 24 bytes, got 10");
+  Result<Artifact> tail = parseArtifact(bytes.data(), bytes.size() - 1);
+  EXPECT_EQ(tail.message(), "artifact is cut short: expected 5 bytes of blob 1, got 4");
+  bytes.push_back(0);
+  Result<Artifact> longer = parseArtifact(bytes.data(), bytes.size());
+  ASSERT_FALSE(longer.ok());
+  EXPECT_EQ(longer.message(), "artifact has 1 bytes past its end");
+}
+
+uint64_t checksum(const std::string &data) {
+  uint64_t hash = 14695981039346656037u;
+  for (unsigned char c : data)
+    hash = (hash ^ c) * 1099511628211u;
+  return hash;
+}
+
+/// A container around any manifest text, with a right checksum.
+Bytes container(const std::string &manifest, const Bytes &blobs) {
+  std::string out = "ATTNART\n";
+  for (uint64_t v : {uint64_t(manifest.size()), checksum(manifest)})
+    for (int i = 0; i < 8; ++i)
+      out += static_cast<char>(v >> (8 * i));
+  out += manifest;
+  Bytes bytes(out.begin(), out.end());
+  bytes.insert(bytes.end(), blobs.begin(), blobs.end());
+  return bytes;
+}
+
+std::string manifestOf(const Bytes &bytes) {
+  uint64_t size = 0;
+  for (int i = 0; i < 8; ++i)
+    size |= uint64_t(bytes[8 + i]) << (8 * i);
+  return {bytes.begin() + 24, bytes.begin() + 24 + static_cast<long>(size)};
+}
+
+/// Random edits behind a right checksum reach the reader of the manifest: it must not crash, and
+/// what it accepts must be a program that verifies.
+TEST(Artifact, EditedManifestsNeverCrash) {
+  Artifact artifact = sample();
+  std::string manifest = manifestOf(serialize(artifact));
+  const Bytes &blob = artifact.blobs[1];
+  std::mt19937 random(9);
+  long accepted = 0;
+  for (int i = 0; i < 30000; ++i) {
+    std::string changed = manifest;
+    for (unsigned n = 1 + random() % 2; n > 0; --n) {
+      size_t at = random() % changed.size();
+      switch (random() % 3) {
+      case 0:
+        changed[at] = static_cast<char>('0' + random() % 10);
+        break;
+      case 1:
+        changed[at] = static_cast<char>(random());
+        break;
+      default:
+        changed.erase(at, 1 + random() % 5);
+        break;
+      }
+    }
+    Bytes bytes = container(changed, blob);
+    Result<Artifact> back = parseArtifact(bytes.data(), bytes.size());
+    if (!back) {
+      ASSERT_EQ(back.message().rfind("artifact", 0), 0u) << back.message();
+      continue;
+    }
+    ++accepted;
+    for (const Kernel &kernel : back->kernels) {
+      ASSERT_FALSE(verify(kernel.spec.program));
+      toFormula(kernel.spec.program, kernel.spec.program.mask);
+    }
+  }
+  std::printf("edited manifests accepted: %ld of 30000\n", accepted);
+  EXPECT_GT(accepted, 0);
+}
+
+struct Edit {
+  const char *from, *to, *message;
+};
+
+TEST(Artifact, RefusalsNameThePlace) {
+  Artifact artifact = sample();
+  std::string manifest = manifestOf(serialize(artifact));
+  const Edit edits[] = {
+      {"\"format\": 1", "\"format\": 2",
+       "artifact manifest: format 2 is newer than 1, the newest one known here"},
+      {"\"format\": 1", "\"format\": 0",
+       "artifact manifest: line 2, column 13: format: expected an integer, 1 to 1, got 0"},
+      {"\"compiler\": ", "\"compiled\": ",
+       "artifact manifest: line 1, column 1: missing key 'compiler'"},
+      {"\"num_heads\": 8", "\"num_heads\": 8, \"color\": 1",
+       "unknown key 'color', expected one of name, spec_hash, num_heads"},
+      {"\"num_heads\": 8", "\"num_heads\": 7",
+       "kernels[0]: num_heads 7 is not a multiple of "
+       "num_kv_heads 4"},
+      {"\"num_heads\": 8", "\"num_heads\": 0",
+       "kernels[0].num_heads: expected an integer, 1 to 1048576, got 0"},
+      {"\"q_type\": \"bf16\"", "\"q_type\": \"f64\"", "kernels[0].q_type: unknown name 'f64'"},
+      {"\"scale_param\": 1", "\"scale_param\": 0",
+       "kernels[0]: scale_param 0 is not an f32 "
+       "parameter"},
+      {"\"scale\": 0.1", "\"scale\": null", "kernels[0].scale: expected a number, got null"},
+      {"\"op\": \"causal\"", "\"op\": \"casual\"",
+       "kernels[0].program.nodes[2].op: unknown name "
+       "'casual'"},
+      {"\"op\": \"causal\", \"type\": \"i1\"", "\"op\": \"causal\", \"type\": \"i8\"",
+       "kernels[0].program: node 2 (causal): expected type i1, got i8"},
+      {"\"op\": \"causal\"", "\"op\": \"causal\", \"float\": \"big\"",
+       "nodes[2].float: expected a number, 'inf', '-inf' or 'nan'"},
+      {"\"source\": 0", "\"source\": 7", "program.tables: table 2: no source table 7"},
+      {"\"tile_plan\": \"intervals\"", "\"tile_plan\": \"guess\"",
+       "kernels[0].binaries[0].tile_plan: unknown name 'guess'"},
+      {"\"blob\": 1", "\"blob\": 2", "kernels[0].binaries[0]: no blob 2, the artifact has 2"},
+      {"\"name\": \"plain\"", "\"name\": \"demo \\\"x\\\" \u00e9\"",
+       "kernels[1]: a second kernel 'demo \"x\" \u00e9'"},
+      {"\"spec_hash\": \"aaaa", "\"spec_hash\": \"zaaa",
+       "kernels[0]: expected a spec_hash of 64 "
+       "hex digits"},
+      {"\"offset\": 0, \"size\": 5", "\"offset\": 1, \"size\": 5",
+       "artifact manifest: blob 1: expected offset 0, got 1"},
+      {"\"offset\": 0, \"size\": 5", "\"offset\": 0, \"size\": 4",
+       "artifact is damaged: blob 1 does not match its checksum"},
+      {"\"fnv1a\": \"cb", "\"fnv1a\": \"xb", "blobs[0].fnv1a: expected 16 hex digits"},
+      {"\"target\": \"cpu\"", "\"target\": \"\"",
+       "kernels[0].binaries[0]: target, format and entry must not be empty"},
+  };
+  for (const Edit &edit : edits) {
+    std::string changed = manifest;
+    size_t at = changed.find(edit.from);
+    ASSERT_NE(at, std::string::npos) << edit.from;
+    changed.replace(at, std::strlen(edit.from), edit.to);
+    Bytes bytes = container(changed, artifact.blobs[1]);
+    Result<Artifact> back = parseArtifact(bytes.data(), bytes.size());
+    ASSERT_FALSE(back.ok()) << edit.to;
+    EXPECT_NE(back.message().find(edit.message), std::string::npos)
+        << "got      " << back.message() << "\nexpected " << edit.message;
+  }
+  Bytes empty =
+      container("{\"format\": 1, \"compiler\": \"\", \"kernels\": [], \"blobs\": []}", {});
+  Result<Artifact> none = parseArtifact(empty.data(), empty.size());
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.message(),
+            "artifact manifest: line 1, column 42: kernels: expected at least one kernel");
+  Bytes text = container("hello", {});
+  EXPECT_EQ(parseArtifact(text.data(), text.size()).message(),
+            "artifact manifest: line 1, column 1: expected a value, got 'h'");
+}
+
+TEST(Artifact, BinariesStartWithTheProgramsTables) {
+  Artifact artifact = sample();
+  artifact.kernels[0].binaries[0].tables.erase(artifact.kernels[0].binaries[0].tables.begin() + 1);
+  artifact.kernels[0].binaries[0].tables[1].source = 0;
+  Bytes bytes = serialize(artifact);
+  Result<Artifact> back = parseArtifact(bytes.data(), bytes.size());
+  ASSERT_FALSE(back.ok());
+  EXPECT_NE(back.message().find("tables do not start with those of the program"),
+            std::string::npos);
+}
+
+} // namespace

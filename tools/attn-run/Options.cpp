@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Options.h"
+
+#include <charconv>
+#include <cstring>
+#include <getopt.h>
+#include <limits>
+
+using namespace attn;
+using namespace attn::core;
+using namespace attn::run;
+
+std::string run::helpText() {
+  return R"(usage: attn-run ARTIFACT --batch BATCH.json [options]
+
+Runs one kernel of an artifact (made by attn-compile) on a batch: checks the batch against the
+kernel, builds the tables the kernel reads, runs it, and checks or times it if asked to.
+
+  --batch FILE       the batch: lengths, ranges, parameters, tables (docs/batch.md); required
+  --kernel NAME      which kernel; needed only if the artifact holds several
+  --device DEVICE    where to run:
+                       cpu        the artifact's native code, f32 (default)
+                       reference  by definition, float64; slow
+  --inputs FILE      safetensors file with
+                       q     [tokens, heads, dim]
+                       k, v  [sum of seq_len, kv_heads, dim]
+                     in the kernel's element types, and dense tables by their names. Without it q,
+                     k and v are random (normal, rounded to the kernel's types)
+  --seed N           seed of the random inputs and of the page order (default 1)
+  --output FILE      write the results as safetensors:
+                       o     [tokens, heads, dim_v]
+                       lse   [heads, tokens], natural logarithm
+                     F32 from the cpu, F64 from the reference
+  --check            compare every (token, head) row with the reference
+  --bench            time several runs; prints median and minimum
+  --threads N        threads of the cpu device (default: all)
+  --help, --version
+
+If the batch has a page_size, K and V are laid out in pages, in scrambled order unless the batch
+brings a block_table; slots that hold no key are filled with NaN.
+
+exit status: 0 done, 1 the check failed, 2 bad input. No file is written unless the status is 0.
+)";
+}
+
+namespace {
+
+enum OptionId {
+  kHelp = 1,
+  kVersion,
+  kBatch,
+  kKernel,
+  kInputs,
+  kOutput,
+  kDevice,
+  kCheck,
+  kBench,
+  kSeed,
+  kThreads
+};
+
+const option kLongOptions[] = {
+    {"help", no_argument, nullptr, kHelp},
+    {"version", no_argument, nullptr, kVersion},
+    {"batch", required_argument, nullptr, kBatch},
+    {"kernel", required_argument, nullptr, kKernel},
+    {"inputs", required_argument, nullptr, kInputs},
+    {"output", required_argument, nullptr, kOutput},
+    {"device", required_argument, nullptr, kDevice},
+    {"check", no_argument, nullptr, kCheck},
+    {"bench", no_argument, nullptr, kBench},
+    {"seed", required_argument, nullptr, kSeed},
+    {"threads", required_argument, nullptr, kThreads},
+    {nullptr, 0, nullptr, 0},
+};
+
+Result<uint64_t> parseNumber(const char *option, const char *text, uint64_t min, uint64_t max) {
+  uint64_t value = 0;
+  const char *end = text + std::strlen(text);
+  auto [rest, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || rest != end || value < min || value > max)
+    return Error{std::string(option) + ": expected a number from " + std::to_string(min) + " to " +
+                 std::to_string(max) + ", got '" + text + "'"};
+  return value;
+}
+
+Result<Device> parseDevice(const std::string &text) {
+  if (text == "cpu")
+    return Device::Cpu;
+  if (text == "reference")
+    return Device::Reference;
+  if (text == "sim" || text == "cuda")
+    return Error{"--device: '" + text + "' is not available here (available: reference, cpu)"};
+  return Error{"--device: unknown device '" + text + "' (available: reference, cpu)"};
+}
+
+/// Takes one option over; `value` is its argument or null.
+Status apply(int id, const char *value, Options &options) {
+  switch (id) {
+  case kHelp:
+    options.help = true;
+    break;
+  case kVersion:
+    options.version = true;
+    break;
+  case kBatch:
+    options.batch = value;
+    break;
+  case kKernel:
+    options.kernel = value;
+    break;
+  case kInputs:
+    options.inputs = value;
+    break;
+  case kOutput:
+    options.output = value;
+    break;
+  case kDevice: {
+    Result<Device> device = parseDevice(value);
+    if (!device)
+      return device.takeError();
+    options.device = *device;
+    break;
+  }
+  case kCheck:
+    options.check = true;
+    break;
+  case kBench:
+    options.bench = true;
+    break;
+  case kSeed: {
+    Result<uint64_t> seed = parseNumber("--seed", value, 0, std::numeric_limits<uint64_t>::max());
+    if (!seed)
+      return seed.takeError();
+    options.seed = *seed;
+    break;
+  }
+  case kThreads: {
+    Result<uint64_t> threads = parseNumber("--threads", value, 1, 1024);
+    if (!threads)
+      return threads.takeError();
+    options.threads = static_cast<unsigned>(*threads);
+    break;
+  }
+  }
+  return {};
+}
+
+} // namespace
+
+Result<Options> run::parseOptions(int argc, char **argv) {
+  Options options;
+  opterr = 0;
+  for (;;) {
+    const int id = getopt_long(argc, argv, ":", kLongOptions, nullptr);
+    if (id == -1)
+      break;
+    if (id == '?')
+      return Error{"unknown option '" + std::string(argv[optind - 1]) + "'; see --help"};
+    if (id == ':')
+      return Error{"option '" + std::string(argv[optind - 1]) + "' needs a value; see --help"};
+    if (Status status = apply(id, optarg, options); !status)
+      return Error{status.message()};
+  }
+  if (options.help || options.version)
+    return options;
+  if (optind == argc)
+    return Error{"no artifact given; see --help"};
+  options.artifact = argv[optind++];
+  if (optind != argc)
+    return Error{"unexpected argument '" + std::string(argv[optind]) + "'; see --help"};
+  if (options.batch.empty())
+    return Error{"no batch given (--batch); see --help"};
+  if (options.check && options.device == Device::Reference)
+    return Error{"--check: device 'reference' is the judge and cannot judge itself; choose another "
+                 "device"};
+  return options;
+}

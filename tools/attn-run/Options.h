@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Command line of attn-run.
+#ifndef ATTN_TOOLS_ATTNRUN_OPTIONS_H
+#define ATTN_TOOLS_ATTNRUN_OPTIONS_H
+
+#include "attn/Core/Status.h"
+
+#include <cstdint>
+#include <string>
+
+namespace attn::run {
+
+enum class Device { Reference, Cpu };
+
+struct Options {
+  bool help = false;
+  bool version = false;
+  std::string artifact;
+  std::string batch;
+  std::string kernel; ///< empty: the artifact's only one
+  std::string inputs; ///< empty: random
+  std::string output; ///< empty: none
+  Device device = Device::Cpu;
+  bool check = false;
+  bool bench = false;
+  uint64_t seed = 1;
+  unsigned threads = 0; ///< 0: as many as the machine runs at once
+};
+
+/// Reads the command line; an error names the option.
+core::Result<Options> parseOptions(int argc, char **argv);
+
+/// Text of --help.
+std::string helpText();
+
+} // namespace attn::run
+
+#endif // ATTN_TOOLS_ATTNRUN_OPTIONS_H

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Session.h"
+
+#include "Check.h"
+#include "Inputs.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <thread>
+
+using namespace attn;
+using namespace attn::core;
+using namespace attn::run;
+
+/// The kernel to run: by name, or the only one.
+static Result<const Kernel *> selectKernel(const Artifact &artifact, const Options &options) {
+  std::string names;
+  for (const Kernel &kernel : artifact.kernels) {
+    if (kernel.spec.name == options.kernel ||
+        (options.kernel.empty() && artifact.kernels.size() == 1))
+      return &kernel;
+    names += (names.empty() ? "" : ", ") + kernel.spec.name;
+  }
+  if (options.kernel.empty())
+    return Error{options.artifact + ": holds several kernels, choose one with --kernel (" + names +
+                 ")"};
+  return Error{options.artifact + ": no kernel '" + options.kernel + "' (it has: " + names + ")"};
+}
+
+/// A batch bound to a kernel, with the tensors of the run.
+struct Workload {
+  rt::BatchFile file;
+  rt::BoundBatch bound;
+  Tensors tensors;
+  std::optional<PagedCache> cache;
+  int64_t pageSize = 0;
+};
+
+static Result<Workload> loadWorkload(const Options &options, const KernelSpec &spec) {
+  Result<std::vector<uint8_t>> text = readFile(options.batch);
+  if (!text)
+    return text.takeError();
+  Result<rt::BatchFile> file = rt::readBatch(
+      std::string_view(reinterpret_cast<const char *>(text->data()), text->size()), spec);
+  if (!file)
+    return Error{options.batch + ": " + file.message()};
+  Workload work;
+  work.file = std::move(*file);
+
+  std::optional<rt::SafetensorsFile> inputs;
+  if (!options.inputs.empty()) {
+    Result<rt::SafetensorsFile> read = rt::SafetensorsFile::read(options.inputs);
+    if (!read)
+      return read.takeError();
+    inputs = std::move(*read);
+    if (Status status = takeTables(*inputs, spec, work.file.input); !status)
+      return Error{options.inputs + ": " + status.message()};
+  }
+  Result<rt::BoundBatch> bound = rt::bindBatch(spec, work.file.input);
+  if (!bound)
+    return Error{options.batch + ": " + bound.message()};
+  work.bound = std::move(*bound);
+  const char *device = options.device == Device::Cpu ? "cpu" : "reference";
+  if (Status status = rt::requireExactLengths(work.bound, device); !status)
+    return Error{options.batch + ": " + status.message()};
+
+  if (inputs) {
+    Result<Tensors> tensors = readTensors(*inputs, spec, work.bound);
+    if (!tensors)
+      return Error{options.inputs + ": " + tensors.message()};
+    work.tensors = std::move(*tensors);
+  } else {
+    work.tensors = randomTensors(spec, work.bound, options.seed);
+  }
+  if (!work.file.input.pageSize)
+    return work;
+  work.pageSize = *work.file.input.pageSize;
+  const std::optional<rt::BlockTableInput> &given = work.file.input.blockTable;
+  Result<PagedCache> cache = pageTensors(work.tensors, spec, work.bound, work.pageSize,
+                                         given ? &*given : nullptr, options.seed);
+  if (!cache)
+    return Error{options.batch + ": " + cache.message()};
+  work.cache = std::move(*cache);
+  return work;
+}
+
+static void describe(const Options &options, const KernelSpec &spec, const Workload &work) {
+  std::printf("kernel %s: heads %" PRId64 ", kv_heads %" PRId64 ", dim %" PRId64 ", dim_v %" PRId64
+              ", q %s, kv %s\n",
+              spec.name.c_str(), spec.numHeads, spec.numKvHeads, spec.dimQk, spec.dimV,
+              std::string(toString(spec.qType)).c_str(),
+              std::string(toString(spec.kvType)).c_str());
+  std::printf("batch: %" PRId64 " requests, %" PRId64 " tokens, %" PRId64 " keys",
+              work.bound.batch.shape.numReqs(), work.bound.batch.shape.numTokens(),
+              work.bound.kvStart.back());
+  if (work.cache)
+    std::printf(" in pages of %" PRId64 ", %s", work.pageSize,
+                work.file.input.blockTable ? "as the batch places them" : "in scrambled order");
+  if (options.inputs.empty())
+    std::printf("\ninputs: random normal, seed %" PRIu64 "\n", options.seed);
+  else
+    std::printf("\ninputs: %s\n", options.inputs.c_str());
+}
+
+static void printTiming(const Options &options, const Timing &timing) {
+  const char *device = options.device == Device::Cpu ? "cpu" : "reference";
+  if (options.bench)
+    std::printf("%s: median %.3f ms, min %.3f ms of %zu runs\n", device, timing.median(),
+                timing.min(), timing.runs.size());
+  else
+    std::printf("%s: %.3f ms\n", device, timing.min());
+}
+
+static void printCheck(const CheckResult &result, const Tolerance &tolerance) {
+  std::printf("check: %" PRId64 " rows against the reference\n", result.rows);
+  std::printf("  max relative row error %.3g (token %" PRId64 ", head %" PRId64
+              "), tolerance %.0e\n",
+              result.rowError, result.rowToken, result.rowHead, tolerance.row);
+  std::printf("  max lse error %.3g (token %" PRId64 ", head %" PRId64 "), tolerance %.0e\n",
+              result.lseError, result.lseToken, result.lseHead, tolerance.lse);
+  std::printf("  %s\n", result.within(tolerance) ? "ok" : "FAILED");
+}
+
+template <class T>
+static rt::FileTensor fileTensor(const char *name, rt::FileDType dtype, std::vector<int64_t> shape,
+                                 const std::vector<T> &values) {
+  rt::FileTensor tensor;
+  tensor.name = name;
+  tensor.dtype = dtype;
+  tensor.shape = std::move(shape);
+  tensor.data = reinterpret_cast<const uint8_t *>(values.data());
+  tensor.size = values.size() * sizeof(T);
+  return tensor;
+}
+
+template <class Output>
+static Status writeOutput(const Options &options, const KernelSpec &spec, int64_t tokens,
+                          rt::FileDType dtype, const Output &output) {
+  if (options.output.empty())
+    return {};
+  return rt::writeSafetensors(options.output,
+                              {fileTensor("o", dtype, {tokens, spec.numHeads, spec.dimV}, output.o),
+                               fileTensor("lse", dtype, {spec.numHeads, tokens}, output.lse)});
+}
+
+Result<bool> run::runSession(const Options &options) {
+  Result<Artifact> artifact = readArtifact(options.artifact);
+  if (!artifact)
+    return artifact.takeError();
+  Result<const Kernel *> kernel = selectKernel(*artifact, options);
+  if (!kernel)
+    return kernel.takeError();
+  const KernelSpec &spec = (*kernel)->spec;
+  std::optional<rt::NativeRunner> runner;
+  if (options.device == Device::Cpu) {
+    Result<rt::NativeRunner> created = rt::NativeRunner::create(*artifact, **kernel);
+    if (!created)
+      return Error{options.artifact + ": " + created.message()};
+    runner = std::move(*created);
+  }
+  Result<Workload> work = loadWorkload(options, spec);
+  if (!work)
+    return work.takeError();
+  describe(options, spec, *work);
+
+  const int64_t tokens = work->bound.batch.shape.numTokens();
+  const Problem dense = denseProblem(work->tensors, spec, work->bound);
+  const Problem problem =
+      work->cache ? pagedProblem(work->tensors, *work->cache, spec, work->bound, work->pageSize)
+                  : dense;
+  Timing timing;
+  Status written;
+  if (options.device == Device::Reference) {
+    const reference::Output output = runReference(problem, options.bench, timing);
+    printTiming(options, timing);
+    written = writeOutput(options, spec, tokens, rt::FileDType::F64, output);
+  } else {
+    const unsigned threads =
+        options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+    const CpuOutput output = runCpu(*runner, problem, threads, options.bench, timing);
+    printTiming(options, timing);
+    if (options.check) {
+      // The reference reads the dense tensors: a fault in the pages shows as an error too.
+      const CheckResult result =
+          compare(output, reference::run(dense), tokens, spec.numHeads, spec.dimV);
+      printCheck(result, kCpuTolerance);
+      if (!result.within(kCpuTolerance))
+        return false;
+    }
+    written = writeOutput(options, spec, tokens, rt::FileDType::F32, output);
+  }
+  if (!written)
+    return Error{written.message()};
+  return true;
+}
