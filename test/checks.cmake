@@ -35,6 +35,11 @@ if(ATTN_BUILD_COMPILER)
       COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_SOURCE_DIR}/Tools/examples.py"
         --bin=$<TARGET_FILE_DIR:attn-run> --work=${CMAKE_CURRENT_BINARY_DIR}/examples ${name})
   endforeach()
+  add_test(NAME tiles-gemma4-video
+    COMMAND attn-mask gemma4_sliding.mlir --batch gemma4_video.json --tile=128x80
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}/examples")
+  set_tests_properties(tiles-gemma4-video PROPERTIES PASS_REGULAR_EXPRESSION
+    "1865 visited [(]1323 full, 542 partial[)] of 20862 in the rectangle")
   add_test(NAME out-of-tree
     COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/out-of-tree/run.sh" "${PROJECT_BINARY_DIR}")
 else()

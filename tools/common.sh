@@ -4,7 +4,8 @@
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
 # What the build needs, as Debian 12 packages.
-build_packages=(cmake ninja-build g++ ccache llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools)
+build_packages=(cmake ninja-build g++ ccache llvm-22-dev llvm-22-tools libmlir-22-dev libpng-dev
+  mlir-22-tools)
 # What the tests need besides.
 test_packages=(python3 libgtest-dev clang-format binutils)
 

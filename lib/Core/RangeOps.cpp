@@ -82,8 +82,8 @@ BoxValue remainder(ScalarType type, const BoxValue &a, const BoxValue &b) {
   if (!b.isPoint() || b.lo == 0 || b.lo == minOf(type))
     return BoxValue::anyOf(type);
   int64_t d = std::abs(b.lo);
-  // Within one period on one side of zero the remainder grows with the value.
-  if ((a.lo >= 0 || a.hi <= 0) && a.lo / d == a.hi / d)
+  // With one quotient for the whole range the remainder grows with the value.
+  if (a.lo / d == a.hi / d)
     return BoxValue::range(a.lo % d, a.hi % d);
   return BoxValue::range(a.lo < 0 ? std::max(a.lo, 1 - d) : 0,
                          a.hi > 0 ? std::min(a.hi, d - 1) : 0);

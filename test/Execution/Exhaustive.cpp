@@ -6,14 +6,14 @@
 //
 //   attn-exhaustive PART [--shard I/N]
 //
-//   singles  each mask operation, plain and negated, parameters as data and as literals
+//   singles  each mask operation, plain and negated, named and written by hand, parameters as data
+//            and as literals
 //   pairs    each ordered pair of operations, each operand plain or negated, and / or
 //   triples  each composition (a op b) op c, 200 seeded settings each
 //   random   random expressions on larger batches with several requests and context
 //
 // The dense mask is compared on every request for every setting of the parameters. The slower
-// judges walk the requests in chunks, at least one chunk a setting, so that each kernel meets every
-// request.
+// judges walk the requests in chunks that rotate over settings and kernels.
 #include "CaseSets.h"
 
 #include <algorithm>
@@ -33,7 +33,8 @@ namespace {
 
 constexpr Int kMaxLen = 6;
 constexpr size_t kChunkRequests = 16;
-constexpr size_t kMaxChunks = 420;
+constexpr size_t kMaxChunks = 210;
+constexpr size_t kMaxChunkSettings = 512;
 constexpr size_t kModuleKernels = 64;
 
 struct Shard {
@@ -147,6 +148,7 @@ Pool &poolFor(Needs needs, bool degenerate) {
 
 struct Job {
   Expr expr;
+  masks::Style style = masks::Style::Named;
   bool hasLiterals = false;
   std::vector<Int> literals;
 };
@@ -176,9 +178,13 @@ void checkAllSettings(const LoadedKernel &kernel, const Job &job, bool thin, Cou
                                                      : everyChunk ? pool.chunks.size()
                                                                   : kMaxChunks);
   const size_t chunksEach = (chunks + visits - 1) / visits;
+  // With thousands of settings the slower judges take every few of them.
+  const size_t skip = (visits + kMaxChunkSettings - 1) / kMaxChunkSettings;
   size_t turn = 0;
   for (size_t i = 0; i < all.size(); i += stride) {
     judge.checkMask(*pool.whole, all[i]);
+    if (i / stride % skip)
+      continue;
     for (size_t c = 0; c < chunksEach; ++c, ++turn) {
       const rt::TileShape shape = kSmallShapes[turn % std::size(kSmallShapes)];
       pool.nextChunk = (pool.nextChunk + 1) % pool.chunks.size();
@@ -238,9 +244,10 @@ void checkLarge(const LoadedKernel &kernel, const Job &job, std::mt19937 &rng, C
 std::vector<Job> singleJobs() {
   std::vector<Job> jobs;
   for (int a = 0; a < masks::kNumAtoms; ++a)
-    for (bool negated : {false, true}) {
+    for (int bits = 0; bits < 4; ++bits) {
       Job job;
-      job.expr.leaf(static_cast<Atom>(a), negated);
+      job.style = bits & 2 ? masks::Style::ByHand : masks::Style::Named;
+      job.expr.leaf(static_cast<Atom>(a), bits & 1);
       jobs.push_back(job);
       if (masks::numParams(static_cast<Atom>(a)) == 0)
         continue;
@@ -274,7 +281,7 @@ std::vector<Job> tripleJobs(std::mt19937 &rng) {
     for (int b = a; b < masks::kNumAtoms; ++b)
       for (int c = 0; c < masks::kNumAtoms; ++c)
         for (int bits = 0; bits < 4; ++bits) {
-          unsigned flips = rng();
+          const unsigned flips = rng();
           auto kind = [&](int bit) { return bits & bit ? masks::Node::Or : masks::Node::And; };
           Job job;
           int first = job.expr.leaf(static_cast<Atom>(a), flips & 1);
@@ -285,6 +292,7 @@ std::vector<Job> tripleJobs(std::mt19937 &rng) {
             job.expr.combine(kind(2), inner, third, (flips & 192) == 0);
           else
             job.expr.combine(kind(2), third, inner, (flips & 192) == 0);
+          job.style = (flips & 768) == 0 ? masks::Style::ByHand : masks::Style::Named;
           jobs.push_back(job);
         }
   return jobs;
@@ -305,6 +313,7 @@ std::vector<Job> randomJobs(std::mt19937 &rng) {
       open.back() = job.expr.combine(rng() % 2 ? masks::Node::Or : masks::Node::And, lhs, rhs,
                                      rng() % 5 == 0);
     }
+    job.style = i % 4 == 1 ? masks::Style::ByHand : masks::Style::Named;
     if (i % 3 == 0) {
       job.hasLiterals = true;
       job.literals = randomParams(job, 100, rng);
@@ -328,6 +337,7 @@ bool runModule(const std::vector<const Job *> &jobs, bool maskPasses, unsigned o
   for (size_t i = 0; i < jobs.size(); ++i) {
     masks::KernelText kernel;
     kernel.name = "k" + std::to_string(i);
+    kernel.style = jobs[i]->style;
     text +=
         masks::specText(jobs[i]->expr, kernel, jobs[i]->hasLiterals ? &jobs[i]->literals : nullptr);
   }

@@ -221,6 +221,98 @@ static std::string leafText(const Node &node, const std::string &name, const std
   return "";
 }
 
+/// Emits lines of a mask region and hands out names for values.
+class ByHand {
+public:
+  ByHand(const std::string &name, bool literal) : prefix(name), literal(literal) {}
+
+  std::string def(const std::string &op) {
+    std::string value = prefix + "_" + std::to_string(next++);
+    text += "    " + value + " = " + op + "\n";
+    return value;
+  }
+  std::string cmp(const std::string &predicate, const std::string &a, const std::string &b) {
+    return def("arith.cmpi " + predicate + ", " + a + ", " + b + " : index");
+  }
+  std::string both(const std::string &a, const std::string &b) {
+    return def("arith.andi " + a + ", " + b + " : i1");
+  }
+  std::string either(const std::string &a, const std::string &b) {
+    return def("arith.ori " + a + ", " + b + " : i1");
+  }
+  std::string param(const std::string &p, const char *type) {
+    return literal ? def("arith.constant " + p + " : index")
+                   : def("arith.index_cast " + p + " : " + type + " to index");
+  }
+  std::string age() { return def("arith.subi %q, %k : index"); }
+  std::string ahead() { return def("arith.subi %k, %q : index"); }
+  /// The loop over the live ranges, as kernels write it.
+  std::string scan() {
+    std::string zero = def("arith.constant 0 : index");
+    std::string one = def("arith.constant 1 : index");
+    std::string none = def("arith.constant false");
+    std::string count = def("attn.num_ranges %mm[%b]");
+    std::string found = prefix + "_found";
+    std::string range = prefix + "_r";
+    std::string start = prefix + "_s";
+    std::string end = prefix + "_e";
+    std::string result = prefix + "_scan";
+    text += "    " + result + " = scf.for " + range + " = " + zero + " to " + count + " step " +
+            one + " iter_args(" + found + " = " + none + ") -> (i1) {\n    " + start + ", " + end +
+            " = attn.range %mm[%b, " + range + "]\n";
+    std::string q = both(cmp("sle", start, "%q"), cmp("sge", end, "%q"));
+    std::string k = both(cmp("sge", "%k", start), cmp("sle", "%k", end));
+    text += "    scf.yield " + either(found, both(q, k)) + " : i1\n    }\n";
+    return result;
+  }
+
+  std::string text;
+
+private:
+  std::string prefix;
+  bool literal;
+  int next = 0;
+};
+
+/// The value of a leaf written by hand, or "" if it has only the named form.
+static std::string leafByHand(ByHand &out, const Node &node, const std::string &p0,
+                              const std::string &p1) {
+  switch (node.atom) {
+  case Atom::Causal:
+    return out.cmp("sle", "%k", "%q");
+  case Atom::WindowLeft:
+    return out.cmp("sle", out.age(), out.param(p0, "i32"));
+  case Atom::WindowRight:
+    return out.cmp("sge", out.param(p0, "i32"), out.ahead());
+  case Atom::WindowBoth: {
+    std::string left = out.cmp("sle", out.age(), out.param(p0, "i32"));
+    return out.both(left, out.cmp("sle", out.ahead(), out.param(p1, "i32")));
+  }
+  case Atom::Sliding:
+    return out.cmp("slt", out.age(), out.param(p0, "i32"));
+  case Atom::MmPrefix:
+    return out.scan();
+  case Atom::MmPrefixClamp: {
+    std::string scan = out.scan();
+    return out.both(scan, out.cmp("sle", out.age(), out.param(p0, "i32")));
+  }
+  case Atom::Prefix:
+    return out.cmp("slt", "%k", out.param(p0, "i32"));
+  case Atom::Global: {
+    std::string n = out.param(p0, "i32");
+    return out.either(out.cmp("slt", "%k", n), out.cmp("slt", "%q", n));
+  }
+  case Atom::InRows: {
+    std::string lo = out.cmp("sle", out.param(p0, "i64"), "%k");
+    return out.both(lo, out.cmp("sgt", out.param(p1, "i64"), "%k"));
+  }
+  case Atom::Document:
+  case Atom::QueryRange:
+    return "";
+  }
+  return "";
+}
+
 static std::string declarations(const Expr &expr, bool literal) {
   std::string text;
   if (!literal && expr.totalParams) {
@@ -246,34 +338,52 @@ static std::string declarations(const Expr &expr, bool literal) {
   return tables.empty() ? text : text + " tables(" + tables + ")";
 }
 
+/// Prints node `id` and returns the name of its value.
+static std::string nodeText(const Expr &expr, int id, const KernelText &kernel,
+                            const std::vector<Int> *literals,
+                            const std::vector<std::string> &values, std::string &text) {
+  const Node &node = expr.nodes[id];
+  const std::string name = "%m" + std::to_string(id);
+  const bool byHand = kernel.style == Style::ByHand;
+  ByHand hand(name, literals != nullptr);
+  std::string value;
+  if (node.kind == Node::Leaf) {
+    auto param = [&](int i) {
+      if (i >= numParams(node.atom))
+        return std::string();
+      i += node.firstParam;
+      return literals ? std::to_string((*literals)[i]) : "%p" + std::to_string(i);
+    };
+    value = byHand ? leafByHand(hand, node, param(0), param(1)) : "";
+    if (value.empty()) {
+      value = name;
+      hand.text += leafText(node, name, param(0), param(1), literals != nullptr);
+    }
+  } else if (byHand) {
+    const std::string &lhs = values[node.lhs];
+    const std::string &rhs = values[node.rhs];
+    value = node.kind == Node::And ? hand.both(lhs, rhs) : hand.either(lhs, rhs);
+  } else {
+    value = hand.def((node.kind == Node::And ? "attn.and " : "attn.or ") + values[node.lhs] + ", " +
+                     values[node.rhs]);
+  }
+  if (node.negated && byHand) {
+    std::string yes = hand.def("arith.constant true");
+    value = hand.def("arith.xori " + value + ", " + yes + " : i1");
+  } else if (node.negated) {
+    value = hand.def("attn.not " + value);
+  }
+  text += hand.text;
+  return value;
+}
+
 std::string masks::specText(const Expr &expr, const KernelText &kernel,
                             const std::vector<Int> *literals) {
   std::string text = "attn.kernel @" + kernel.name + " " + kernel.clauses +
                      declarations(expr, literals != nullptr) +
                      " {\n  attn.mask (%b, %h, %q, %k) {\n";
-  auto param = [&](int i) {
-    return literals ? std::to_string((*literals)[i]) : "%p" + std::to_string(i);
-  };
-  std::string last;
-  for (size_t id = 0; id < expr.nodes.size(); ++id) {
-    const Node &node = expr.nodes[id];
-    std::string name = "%m" + std::to_string(id);
-    if (node.kind == Node::Leaf) {
-      int n = numParams(node.atom);
-      text += leafText(node, name, n > 0 ? param(node.firstParam) : "",
-                       n > 1 ? param(node.firstParam + 1) : "", literals != nullptr);
-    } else {
-      auto operand = [&](int child) {
-        return "%m" + std::to_string(child) + (expr.nodes[child].negated ? "_not" : "");
-      };
-      text += "    " + name + (node.kind == Node::And ? " = attn.and " : " = attn.or ") +
-              operand(node.lhs) + ", " + operand(node.rhs) + "\n";
-    }
-    last = name;
-    if (node.negated) {
-      last = name + "_not";
-      text += "    " + last + " = attn.not " + name + "\n";
-    }
-  }
-  return text + "    attn.yield " + last + " : i1\n  }\n}\n";
+  std::vector<std::string> values;
+  for (size_t id = 0; id < expr.nodes.size(); ++id)
+    values.push_back(nodeText(expr, static_cast<int>(id), kernel, literals, values, text));
+  return text + "    attn.yield " + values.back() + " : i1\n  }\n}\n";
 }

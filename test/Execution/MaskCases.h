@@ -76,10 +76,16 @@ bool keep(const Expr &expr, const Int *params, const truth::Request &r, Int q, I
 /// "(causal and not window_left(p0))", for messages.
 std::string describe(const Expr &expr);
 
+/// How a mask is written.
+enum class Style {
+  Named,  ///< mask operations
+  ByHand, ///< arith on the indices, a loop over the ranges; named only where nothing else reads it
+};
 /// Shape of the kernel around a mask.
 struct KernelText {
   std::string name;
   std::string clauses = "heads(1) kv_heads(1) dim(2) dim_v(8) q(f32) kv(f32)";
+  Style style = Style::Named;
 };
 /// The kernel as a spec. With `literals` the parameters' values are written into the spec instead.
 std::string specText(const Expr &expr, const KernelText &kernel,

@@ -4,8 +4,8 @@
 
 Compiles examples/NAME.mlir, makes random tensors for examples/NAME.json with NaN in every key and value that
 no query of the batch sees, runs the artifact, and compares every row of O and LSE with attention computed
-here from the predicate below, which shares nothing with the project's code. Only the Python standard
-library is used.
+here from the predicate below, which shares nothing with the project's code; the counts of attn-mask are
+compared with it too. Only the Python standard library is used.
 
 usage: examples.py --bin=DIR --work=DIR NAME
        examples.py --list
@@ -16,20 +16,24 @@ import json
 import math
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
 TOLERANCE = 1e-5
+TILE = 4
 
 
 class Spec:
     """What the kernel of an example declares, said a second time."""
 
-    def __init__(self, heads, kv_heads, keep, dim=32, dtype="F32", scale=None, score=None):
+    def __init__(self, heads, kv_heads, keep, dim=32, dtype="F32", scale=None, score=None,
+                 intervals=True):
         self.heads, self.kv_heads, self.dim, self.dtype = heads, kv_heads, dim, dtype
         self.keep = keep  # keep(batch, b, h, q, k)
+        self.intervals = intervals  # rows are made of intervals, so tile classes are exact
         self.score = score or (lambda batch, h, q, k, s: s)
         self.scale = scale or (lambda batch: 1 / math.sqrt(dim))
 
@@ -109,7 +113,7 @@ SPECS = {
     "mm_prefix": Spec(4, 2, text_or_image),
     "gemma4_sliding": Spec(8, 4, clamped, dim=256, dtype="BF16"),
     "hand_written_scan": Spec(4, 2, text_or_image),
-    "table_predicate": Spec(4, 2, branches),
+    "table_predicate": Spec(4, 2, branches, intervals=False),
     "soft_cap": Spec(4, 2, causal, scale=lambda batch: param(batch, "scale"), score=soft_cap),
     "alibi": Spec(4, 4, causal, score=alibi),
 }
@@ -245,6 +249,43 @@ def compare(spec, batch, rows, tensors, starts, output):
     return worst_o, worst_lse, errors
 
 
+def count_tiles(rows, batch):
+    """(visited, full, rectangle) of head 0 by looking at every pair."""
+    visited = full = rectangle = first = 0
+    for request in batch["requests"]:
+        for top in range(0, request["query_len"], TILE):
+            keys_of = [set(rows[first + i][0][2])
+                       for i in range(top, min(top + TILE, request["query_len"]))]
+            for left in range(0, request["seq_len"], TILE):
+                block = range(left, min(left + TILE, request["seq_len"]))
+                kept = sum(k in keys for keys in keys_of for k in block)
+                rectangle += 1
+                visited += kept > 0
+                full += kept == len(keys_of) * len(block)
+        first += request["query_len"]
+    return visited, full, rectangle
+
+
+def check_counts(spec, batch, rows, text):
+    """Errors of what attn-mask printed."""
+    errors = []
+    counts = [int(x) for x in re.search(
+        r"(\d+) visited \((\d+) full, \d+ partial\) of (\d+)", text).groups()]
+    want = count_tiles(rows, batch)
+    sound = counts[0] >= want[0] and counts[1] <= want[1] and counts[2] == want[2]
+    if not sound or (spec.intervals and tuple(counts) != want):
+        errors.append("tiles visited, full, all: %s instead of %s" % (counts, want))
+    for b, request in enumerate(batch["requests"]):
+        pairs = sum(len(token[0][2]) for token in rows if token[0][0] == b)
+        line = "request %d: %d queries from position %d, %d keys" % (
+            b, request["query_len"], request["seq_len"] - request["query_len"], request["seq_len"])
+        if request["query_len"] and request["seq_len"]:
+            line += ", %d of %d pairs kept" % (pairs, request["query_len"] * request["seq_len"])
+        if line not in text:
+            errors.append("attn-mask does not say: %s" % line)
+    return errors
+
+
 def run_example(name, tools, work):
     spec = SPECS[name]
     source = os.path.join(EXAMPLES, name + ".mlir")
@@ -256,19 +297,23 @@ def run_example(name, tools, work):
                                  for end in (".attn", ".in.safetensors", ".out.safetensors"))
 
     def tool(program, *arguments):
-        subprocess.run([os.path.join(tools, program), *arguments], check=True)
+        run = subprocess.run([os.path.join(tools, program), *arguments], check=True,
+                             stdout=subprocess.PIPE, text=True)
+        print(run.stdout, end="", flush=True)
+        return run.stdout
 
     tool("attn-compile", source, "--target=cpu", "-o", artifact)
-    tool("attn-mask", artifact, "--batch", batch_path, "--tile=4x4")
     rows = visible_rows(spec, batch)
+    picture = tool("attn-mask", artifact, "--batch", batch_path, "--tile=%dx%d" % (TILE, TILE))
     tensors, starts = make_tensors(spec, batch, rows, inputs)
     tool("attn-run", artifact, "--batch", batch_path, "--device=cpu", "--check", "--inputs", inputs,
          "--output", outputs)
     worst_o, worst_lse, errors = compare(spec, batch, rows, tensors, starts, read_safetensors(outputs))
+    errors += check_counts(spec, batch, rows, picture)
     for error in errors[:10]:
         print(error)
     pairs = sum(len(keys) for token in rows for _, _, keys in token)
-    print("%s: %d rows, %d kept pairs, largest error %.2g in o, %.2g in lse, %d rows wrong"
+    print("%s: %d rows, %d kept pairs, largest error %.2g in o, %.2g in lse, %d things wrong"
           % (name, len(rows) * spec.heads, pairs, worst_o, worst_lse, len(errors)))
     return 1 if errors else 0
 

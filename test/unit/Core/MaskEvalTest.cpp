@@ -171,6 +171,28 @@ TEST(MaskEval, LoopCarriesSeveralValuesAtOnce) {
   EXPECT_TRUE(evaluator.keep(RequestIndex(0), HeadIndex(0), QueryPos(0), KeyPos(x * 1000 + y)));
 }
 
+TEST(MaskEval, LoopsMaySwapTheirValues) {
+  for (int64_t turns = 0; turns < 4; ++turns) {
+    ProgramBuilder build;
+    NodeId lb = build.i64(0), ub = build.i64(turns), step = build.i64(1);
+    NodeId three = build.i64(3), seven = build.i64(7);
+    NodeId a = build.node(Op::LoopCarried, Type::I64, {}, -1, 0);
+    NodeId b = build.node(Op::LoopCarried, Type::I64, {}, -1, 1);
+    NodeId loop = build.node(Op::For, Type::I64, {lb, ub, step, three, seven, b, a}, -1, 2);
+    build.program.nodes[a].ref = build.program.nodes[b].ref = loop;
+    NodeId second = build.node(Op::ForResult, Type::I64, {}, loop, 1);
+    NodeId difference = build.node(Op::Sub, Type::I64, {second, loop});
+    build.program.mask = build.mask(Op::CmpEq, {difference, build.k()});
+    ASSERT_FALSE(verify(build.program)) << *verify(build.program);
+    Batch batch;
+    addRequest(batch.shape, 1, 1);
+    MaskEvaluator evaluator(build.program, batch);
+    int64_t expected = turns % 2 == 0 ? 4 : -4;
+    EXPECT_EQ(keysOf(evaluator, 0, 0), IntervalSet(Interval{expected, expected + 1}));
+    EXPECT_TRUE(evaluator.keep(RequestIndex(0), HeadIndex(0), QueryPos(0), KeyPos(expected)));
+  }
+}
+
 TEST(MaskEval, LoopBoundsAtTheEndOfInt64) {
   ProgramBuilder build;
   NodeId lb = build.i64(INT64_MAX - 3), ub = build.i64(INT64_MAX), step = build.i64(2);

@@ -143,6 +143,73 @@ Counts check(Wildness wildness, int programs, unsigned seed) {
   return counts;
 }
 
+/// keep = op(a, b) < n, where a and b are q and k moved by constants and cut to `type`. All boxes
+/// are small, so that a wrong bound of the operation shows.
+void checkOperation(std::mt19937 &random, Op op, ScalarType type, Counts &counts) {
+  auto between = [&](int64_t lo, int64_t hi) {
+    return lo + static_cast<int64_t>(random() % static_cast<unsigned>(hi - lo + 1));
+  };
+  int64_t ends[] = {0, 0, 0, 8, 127, -128, 64};
+  Interval q{between(-6, 6), 0}, k{between(-6, 6), 0};
+  q.hi = q.lo + between(1, 4);
+  k.hi = k.lo + between(1, 4);
+  ProgramBuilder build;
+  auto operand = [&](NodeId index) {
+    NodeId moved = build.node(Op::Add, ScalarType::I64, {index, build.i64(ends[random() % 7])});
+    return type == ScalarType::I64 ? moved : build.node(Op::Trunc, type, {moved});
+  };
+  NodeId a = operand(build.q()), b = random() % 3 ? operand(build.k()) : operand(build.i64(k.lo));
+  if (random() % 2)
+    std::swap(a, b);
+  bool compares = op >= Op::CmpEq && op <= Op::CmpUge;
+  NodeId result = build.node(op, compares ? ScalarType::Bool : type, {a, b});
+  Batch batch;
+  addRequest(batch.shape, 1, 1);
+  std::vector<int64_t> values;
+  for (int64_t i = q.lo; i < q.hi; ++i)
+    for (int64_t j = k.lo; j < k.hi; ++j)
+      values.push_back(NaiveEval(build.program, batch, 0, 0, i, j).integer(result));
+  std::vector<int64_t> limits = values;
+  limits.push_back(values[0] + 1);
+  for (int64_t limit : limits) {
+    bool some = false, all = true;
+    for (int64_t value : values) {
+      bool kept = compares ? value == limit : value < limit;
+      some |= kept;
+      all &= kept;
+    }
+    ProgramBuilder with = build;
+    if (compares && limit != 0 && limit != 1)
+      continue;
+    NodeId n = with.program.constant(compares ? ScalarType::Bool : ScalarType::I64, limit);
+    NodeId wide = compares || type == ScalarType::I64
+                      ? result
+                      : with.node(Op::SExt, ScalarType::I64, {result});
+    with.program.mask = with.mask(compares ? Op::CmpEq : Op::CmpSlt, {wide, n});
+    ASSERT_FALSE(verify(with.program));
+    TileClass got =
+        MaskEvaluator(with.program, batch).classify(RequestIndex(0), HeadIndex(0), q, k);
+    TileClass truth = !some ? TileClass::Skip : all ? TileClass::Full : TileClass::Partial;
+    ++counts.boxes;
+    counts.exactBoxes += got == truth;
+    ASSERT_TRUE(got == truth || got == TileClass::Partial)
+        << toFormula(with.program, with.program.mask) << " q=[" << q.lo << "," << q.hi << ") k=["
+        << k.lo << "," << k.hi << ") got " << int(got) << " is " << int(truth);
+  }
+}
+
+TEST(MaskRandom, EveryOperationIsBoundedSoundly) {
+  std::mt19937 random(4);
+  Counts counts;
+  for (int i = static_cast<int>(Op::Add); i <= static_cast<int>(Op::CmpUge); ++i)
+    for (ScalarType type : {ScalarType::I8, ScalarType::I64})
+      for (int round = 0; round < 400 && !HasFatalFailure(); ++round)
+        if (static_cast<Op>(i) != Op::Not)
+          checkOperation(random, static_cast<Op>(i), type, counts);
+  std::printf("boxes %ld (class exact %ld)\n", counts.boxes, counts.exactBoxes);
+  EXPECT_GT(counts.exactBoxes, counts.boxes / 2);
+}
+
 TEST(MaskRandom, NamedMasksAreAlwaysExact) {
   Counts counts = check(Wildness::Named, 800, 1);
   EXPECT_EQ(counts.exactRows, counts.rows);

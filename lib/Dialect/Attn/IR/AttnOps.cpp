@@ -62,8 +62,9 @@ static ParseResult parseRoleRegion(OpAsmParser &parser, OperationState &result,
     argument.type = getRoleType(role, parser.getContext());
   if (resultTypes) {
     SmallVector<Type> types;
-    if (parser.parseArrow() || parser.parseLParen() || parser.parseTypeList(types) ||
-        parser.parseRParen())
+    auto parseType = [&]() { return parser.parseType(types.emplace_back()); };
+    if (parser.parseArrow() ||
+        parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseType))
       return failure();
     result.addTypes(types);
   }
@@ -79,6 +80,39 @@ static void printRoleRegion(OpAsmPrinter &p, Region &region) {
 static void nameArguments(Region &region, ArrayRef<IndexRole> roles, OpAsmSetValueNameFn setName) {
   for (auto [argument, role] : llvm::zip(region.getArguments(), roles))
     setName(argument, getRoleName(role));
+}
+
+/// attn-C23: `nested` uses results of attn.per only where all indices of their level are known.
+static LogicalResult verifyPerUse(Operation *nested, ArrayRef<IndexRole> roles) {
+  for (Value operand : nested->getOperands()) {
+    auto per = operand.getDefiningOp<PerOp>();
+    if (!per)
+      continue;
+    for (IndexRole role : getLevelRoles(per.getLevel()))
+      if (!llvm::is_contained(roles, role)) {
+        InFlightDiagnostic diag = nested->emitOpError()
+                                  << "uses a value of level " << stringifyLevel(per.getLevel())
+                                  << " where %" << getRoleName(role)
+                                  << " is not known (attn-C23)";
+        diag.attachNote(per.getLoc()) << "the value is computed here";
+        return diag;
+      }
+  }
+  return success();
+}
+
+static LogicalResult verifyPerUses(Region &region, ArrayRef<IndexRole> roles) {
+  WalkResult walk = region.walk([&](Operation *nested) {
+    return failed(verifyPerUse(nested, roles)) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+LogicalResult attn::verifyKernelLevel(Operation *op) {
+  WalkResult walk = op->walk([&](Operation *nested) {
+    return failed(verifyPerUse(nested, {})) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
 }
 
 /// Arguments as `roles` say, yield of `types`, and only element operations inside.
@@ -103,7 +137,8 @@ static LogicalResult verifyRegion(Operation *op, ArrayRef<IndexRole> roles, Type
     diag << " (" << id << ")";
     return diag;
   }
-  WalkResult walk = op->getRegion(0).walk([&](Operation *nested) {
+  // Outer operations first: the loop is refused, not what stands in it.
+  WalkResult walk = op->getRegion(0).walk<WalkOrder::PreOrder>([&](Operation *nested) {
     if (nested == yield.getOperation() || isElementOp(nested))
       return WalkResult::advance();
     nested->emitOpError("is not allowed in a region of a kernel, expected mask, score and table "
@@ -112,25 +147,7 @@ static LogicalResult verifyRegion(Operation *op, ArrayRef<IndexRole> roles, Type
   });
   if (walk.wasInterrupted())
     return failure();
-  // Results of attn.per may be used where all indices of their level are known.
-  walk = op->getRegion(0).walk([&](Operation *nested) {
-    for (Value operand : nested->getOperands()) {
-      auto per = operand.getDefiningOp<PerOp>();
-      if (!per)
-        continue;
-      for (IndexRole role : getLevelRoles(per.getLevel()))
-        if (!llvm::is_contained(roles, role)) {
-          InFlightDiagnostic diag = nested->emitOpError()
-                                    << "uses a value of level " << stringifyLevel(per.getLevel())
-                                    << " where %" << getRoleName(role)
-                                    << " is not known (attn-C23)";
-          diag.attachNote(per.getLoc()) << "the value is computed here";
-          return WalkResult::interrupt();
-        }
-    }
-    return WalkResult::advance();
-  });
-  return failure(walk.wasInterrupted());
+  return verifyPerUses(op->getRegion(0), roles);
 }
 
 ParseResult MaskOp::parse(OpAsmParser &parser, OperationState &result) {
@@ -210,6 +227,9 @@ void PerOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName
   nameArguments(region, getLevelRoles(getLevel()), setName);
 }
 LogicalResult PerOp::verifyRegions() {
+  for (Type type : getResultTypes())
+    if (!getScalarType(type))
+      return emitOpError() << "computes scalars, got a value of type " << type << " (attn-C27)";
   return verifyRegion(*this, getLevelRoles(getLevel()), getResultTypes(), "attn-C27");
 }
 

@@ -282,10 +282,16 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
+/// True for names that the printer writes as they are.
+static bool isIdentifier(StringRef name) {
+  return !name.empty() && (llvm::isAlpha(name.front()) || name.front() == '_') &&
+         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || StringRef("_.-$").contains(c); });
+}
+
 static LogicalResult verifyArguments(KernelOp kernel) {
   Block &block = kernel.getBody().front();
   unsigned params = static_cast<unsigned>(kernel.getNumParams());
-  if (kernel.getNumParams() < 0 || params > block.getNumArguments() ||
+  if (kernel.getNumParams() > block.getNumArguments() ||
       kernel.getArgNames().size() != block.getNumArguments() ||
       kernel.getTableSources().size() != block.getNumArguments() - params)
     return kernel.emitOpError() << "parameter and table declarations do not match the body's "
@@ -295,6 +301,10 @@ static LogicalResult verifyArguments(KernelOp kernel) {
     unsigned i = argument.getArgNumber();
     Type type = argument.getType();
     StringRef name = kernel.getArgName(i);
+    if (!isIdentifier(name))
+      return kernel.emitOpError() << "parameter or table name '" << name
+                                  << "' is expected to be letters, digits, '_', '.', '-' or '$', "
+                                     "first a letter or '_' (attn-C15)";
     if (!names.insert(name).second)
       return kernel.emitOpError() << "two parameters or tables are named '" << name
                                   << "' (attn-C15)";
@@ -345,10 +355,19 @@ LogicalResult KernelOp::verifyRegions() {
       failed(once(body.getOps<ScoreOp>(), "attn.score")) ||
       failed(once(body.getOps<BoundsOp>(), "attn.bounds")))
     return failure();
-  for (Operation &op : body.front())
-    if (!isa<MaskOp, ScoreOp, BoundsOp, PerOp>(op) && (!isElementOp(&op) || isa<YieldOp>(op)))
-      return op.emitOpError("is not allowed in the body of a kernel, expected attn.mask, "
-                            "attn.score or scalar arithmetic on parameters (attn-C16)");
+  for (Operation &op : body.front()) {
+    if (isa<MaskOp, ScoreOp, BoundsOp, PerOp>(op))
+      continue;
+    WalkResult walk = op.walk<WalkOrder::PreOrder>([](Operation *nested) {
+      if (isElementOp(nested))
+        return WalkResult::advance();
+      nested->emitOpError("is not allowed in the body of a kernel, expected attn.mask, "
+                          "attn.score or scalar arithmetic on parameters (attn-C16)");
+      return WalkResult::interrupt();
+    });
+    if (walk.wasInterrupted() || failed(verifyKernelLevel(&op)))
+      return failure();
+  }
   return success();
 }
 

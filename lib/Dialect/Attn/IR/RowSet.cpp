@@ -77,6 +77,9 @@ static bool isAtLeast(const BoundNode &n, int64_t limit) {
 }
 
 Bound Bound::sum(Bound a, Bound b) {
+  if (a.node->kind == Kind::Constant && b.node->kind == Kind::Constant && !a.isPosInf() &&
+      !a.isNegInf())
+    return constant(a.node->constant + b.node->constant);
   BoundNode n;
   n.kind = Kind::Sum;
   n.le = a.node->le && isConstantAtMost(*b.node, 0);
@@ -456,6 +459,11 @@ static Bound radius(Value value, IntegerAttr literal, int64_t minimum) {
   return Bound::value(value, isParam ? std::optional<int64_t>(minimum) : std::nullopt);
 }
 
+/// True if one of these operands depends on k: then the row is no interval.
+static bool dependOnKey(std::initializer_list<Value> operands) {
+  return llvm::any_of(operands, [](Value v) { return v && getDependence(v).k; });
+}
+
 static Bound operandBound(Value value, IntegerAttr literal) {
   return literal ? Bound::constant(literal.getInt()) : getBoundOf(value);
 }
@@ -465,6 +473,8 @@ static Bound afterQuery() { return Bound::sum(Bound::query(), Bound::constant(1)
 RowSet CausalOp::getRowSet(RowSetAnalysis &) { return RowSet::of(Bound::negInf(), afterQuery()); }
 
 RowSet WindowOp::getRowSet(RowSetAnalysis &) {
+  if (dependOnKey({getLeft(), getRight()}))
+    return RowSet::unknown(getResult());
   Bound lo = Bound::negInf(), hi = Bound::posInf();
   if (getLeft() || getLeftLiteralAttr())
     lo = Bound::difference(Bound::query(), radius(getLeft(), getLeftLiteralAttr(), 0));
@@ -475,6 +485,8 @@ RowSet WindowOp::getRowSet(RowSetAnalysis &) {
 }
 
 RowSet SlidingOp::getRowSet(RowSetAnalysis &) {
+  if (dependOnKey({getCount()}))
+    return RowSet::unknown(getResult());
   Bound older =
       Bound::sum(radius(getCount(), getCountLiteralAttr(), 1), Bound::constant(-1));
   return RowSet::of(Bound::difference(Bound::query(), older), Bound::posInf());
@@ -485,10 +497,14 @@ RowSet MmPrefixOp::getRowSet(RowSetAnalysis &) { return RowSet::unknown(getResul
 RowSet DocumentOp::getRowSet(RowSetAnalysis &) { return RowSet::unknown(getResult()); }
 
 RowSet PrefixOp::getRowSet(RowSetAnalysis &) {
+  if (dependOnKey({getN()}))
+    return RowSet::unknown(getResult());
   return RowSet::of(Bound::negInf(), operandBound(getN(), getNLiteralAttr()));
 }
 
 RowSet GlobalOp::getRowSet(RowSetAnalysis &) {
+  if (dependOnKey({getN()}))
+    return RowSet::unknown(getResult());
   Bound n = operandBound(getN(), getNLiteralAttr());
   return RowSet::of(Bound::negInf(), Bound::selectQueryLess(n, Bound::posInf(), n));
 }

@@ -212,6 +212,12 @@ MaskSimplifier::Built MaskSimplifier::buildValue(Value value) {
 bool MaskSimplifier::run() {
   Operation *yield = block.getTerminator();
   Value keep = yield->getOperand(0);
+  // Leaves in the order of the block, so that operands come out in that order.
+  for (Operation &op : block.without_terminator())
+    if (!isLogic(&op))
+      for (Value result : op.getResults())
+        if (llvm::any_of(result.getUsers(), [&](Operation *user) { return isLogic(user); }))
+          build(result);
   Id root = build(keep).id;
   tooLarge = built.size() > kMaxRestructured;
   if (!tooLarge)
