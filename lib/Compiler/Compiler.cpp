@@ -121,6 +121,9 @@ static core::DType getDType(Type type) {
 static FailureOr<core::KernelSpec> readSpec(KernelOp kernel) {
   core::KernelSpec spec;
   spec.name = kernel.getSymName().str();
+  // The name is a symbol of the object and a string of the manifest.
+  if (!llvm::all_of(spec.name, [](char c) { return llvm::isAlnum(c) || StringRef("_.-$").contains(c); }))
+    return kernel.emitOpError("symbol is expected to be letters, digits, '_', '.', '-' or '$'");
   spec.numHeads = kernel.getHeads();
   spec.numKvHeads = kernel.getKvHeads();
   spec.dimQk = kernel.getDim();
@@ -170,6 +173,8 @@ static std::unique_ptr<MLIRContext> makeContext() {
   auto context =
       std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
+  // Messages name the place and the reason; a dump of the operation would bury both.
+  context->printOpOnDiagnostic(false);
   return context;
 }
 
@@ -245,7 +250,7 @@ static LogicalResult compileNative(ModuleOp module, const CompileOptions &option
     binary.target = "cpu";
     binary.format = compiler::getNativeFormat().str();
     binary.blob = blob;
-    binary.entry = kernel.spec.name;
+    binary.entry = getForwardEntryName(kernel.spec.name);
     binary.maskEntry = getMaskEntryName(kernel.spec.name);
     binary.tilePlan = getTilePlan(kernelOp);
     binary.tables = getTableDecls(kernelOp);

@@ -24,7 +24,7 @@ fi
 
 for program in c-program cpp-program mlir-tool; do
   echo "== $program"
-  cmake -S "$here/$program" -B "$work/$program" -DCMAKE_BUILD_TYPE=Release \
+  cmake -S "$here/$program" -B "$work/$program" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" || { cat "$work/log"; exit 1; }
   cmake --build "$work/$program" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 done

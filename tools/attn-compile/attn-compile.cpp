@@ -5,6 +5,7 @@
 #include "attn/Compiler/Compiler.h"
 #include "attn/Config.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -96,6 +97,10 @@ int main(int argc, char **argv) {
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
   if (!buffer)
     return fail("attn-compile: cannot read '" + input + "': " + buffer.getError().message());
+  for (const std::string &name : options.targets)
+    if (!llvm::is_contained(compiler::targets(), name))
+      return fail("attn-compile: target '" + name + "' is not available, expected one of: " +
+                  llvm::join(compiler::targets(), ", "));
   if (!emit.empty())
     return emitLevel((*buffer)->getBuffer(), input, options);
   llvm::Expected<core::Artifact> artifact =

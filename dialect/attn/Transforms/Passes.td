@@ -72,7 +72,7 @@ def HoistInvariantsPass : Pass<"attn-hoist-invariants", "::attn::KernelOp"> {
     request, head, row or column, by the set of {b, h, q, k} they depend on.
 
     Needs: any kernel. Promises: every value is the same; operations that depend on all of q and k
-    or on the score stay.
+    or on the score stay, and so do mask operations that depend on k.
 
     Before: `%lo = arith.subi %q, %left : index` inside `attn.mask`
     After: the same inside `attn.per row`

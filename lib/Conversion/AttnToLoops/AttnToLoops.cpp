@@ -420,11 +420,9 @@ public:
     SmallVector<KernelOp> kernels(getOperation().getOps<KernelOp>());
     for (KernelOp kernel : kernels) {
       OpBuilder builder(kernel);
-      std::string name = kernel.getSymName().str();
+      StringRef name = kernel.getSymName();
+      emitEntry(kernel, builder, getForwardEntryName(name), /*maskOnly=*/false);
       emitEntry(kernel, builder, getMaskEntryName(name), /*maskOnly=*/true);
-      // The forward entry takes the kernel's symbol.
-      kernel.setSymName(name + ".attn");
-      emitEntry(kernel, builder, name, /*maskOnly=*/false);
       kernel.erase();
     }
   }

@@ -34,8 +34,8 @@ attn.kernel @absorbing heads(1) dim(64) q(f32) kv(f32) {
     %n = attn.not %c
     %x0 = attn.and %c, %n
     %x1 = attn.or %x0, %c
-    // CHECK: attn.mask
-    // CHECK-NEXT: %[[F:.*]] = arith.constant false
+    // CHECK: %[[F:.*]] = arith.constant false
+    // CHECK-NEXT: attn.mask
     // CHECK-NEXT: attn.yield %[[F]]
     %x2 = attn.and %x1, %f
     attn.yield %x2 : i1
@@ -47,8 +47,8 @@ attn.kernel @everything heads(1) dim(64) q(f32) kv(f32) {
   attn.mask (%b, %h, %q, %k) {
     %c = attn.causal %q, %k
     %n = attn.not %c
-    // CHECK: attn.mask
-    // CHECK-NEXT: %[[T:.*]] = arith.constant true
+    // CHECK: %[[T:.*]] = arith.constant true
+    // CHECK-NEXT: attn.mask
     // CHECK-NEXT: attn.yield %[[T]]
     %x0 = attn.or %n, %c
     attn.yield %x0 : i1

@@ -176,19 +176,54 @@ attn.kernel @user heads(4) dim(64) q(f32) kv(f32) tables(%mm: !attn.ranges, %doc
 
 // -----
 
+// attn-C15
+// expected-error @+1 {{'attn.kernel' op parameter or table name '0' is expected to be letters, digits, '_', '.', '-' or '$', first a letter or '_' (attn-C15)}}
+attn.kernel @digits heads(4) dim(64) q(f32) kv(f32) params(%0: f32) {
+}
+
+// -----
+
+// attn-C15
+// expected-error @+1 {{'attn.kernel' op parameter or table name 'a b' is expected to be letters, digits, '_', '.', '-' or '$', first a letter or '_' (attn-C15)}}
+"attn.kernel"() <{arg_names = ["a b"], dim = 64 : i64, dim_v = 64 : i64, heads = 4 : i64, kv_heads = 4 : i64, kv_type = f32, num_params = 1 : i64, q_type = f32, sym_name = "space", table_sources = array<i64>}> ({
+^bb0(%x: f32):
+}) : () -> ()
+
+// -----
+
+// attn-C15
+// expected-error @+1 {{'attn.kernel' op parameter or table name '' is expected to be letters, digits, '_', '.', '-' or '$', first a letter or '_' (attn-C15)}}
+"attn.kernel"() <{arg_names = [""], dim = 64 : i64, dim_v = 64 : i64, heads = 4 : i64, kv_heads = 4 : i64, kv_type = f32, num_params = 1 : i64, q_type = f32, sym_name = "empty", table_sources = array<i64>}> ({
+^bb0(%x: f32):
+}) : () -> ()
+
+// -----
+
 // attn-C16
 attn.kernel @body heads(4) dim(64) q(f32) kv(f32) {
-  // expected-error @+1 {{'attn.kernel' op is not allowed in the body of a kernel, expected attn.mask, attn.score or scalar arithmetic on parameters (attn-C16)}}
-  attn.kernel @inner heads(4) dim(64) q(f32) kv(f32) {
+  // expected-error @+1 {{'builtin.module' op is not allowed in the body of a kernel, expected attn.mask, attn.score or scalar arithmetic on parameters (attn-C16)}}
+  builtin.module {
   }
 }
 
 // -----
 
 // attn-C16
-attn.kernel @unregistered heads(4) dim(64) q(f32) kv(f32) {
+attn.kernel @vector heads(4) dim(64) q(f32) kv(f32) {
   // expected-error @+1 {{'arith.constant' op is not allowed in the body of a kernel, expected attn.mask, attn.score or scalar arithmetic on parameters (attn-C16)}}
   %v = arith.constant dense<1.0> : vector<4xf32>
+}
+
+// -----
+
+// attn-C16: inside a loop, too.
+attn.kernel @loop heads(4) dim(64) q(f32) kv(f32) {
+  %c1 = arith.constant 1 : index
+  %x = scf.for %i = %c1 to %c1 step %c1 iter_args(%y = %c1) -> (index) {
+    // expected-error @+1 {{'arith.constant' op is not allowed in the body of a kernel, expected attn.mask, attn.score or scalar arithmetic on parameters (attn-C16)}}
+    %v = arith.constant 1.0 : f64
+    scf.yield %y : index
+  }
 }
 
 // -----
@@ -227,6 +262,14 @@ attn.kernel @kv_type heads(4) dim(64) q(f32) kv(i8) {
 // expected-error @+1 {{'attn.kernel' op parameter and table declarations do not match the body's 1 arguments (attn-C18)}}
 "attn.kernel"() <{arg_names = ["t"], dim = 64 : i64, dim_v = 64 : i64, heads = 4 : i64, kv_heads = 4 : i64, kv_type = f32, num_params = 0 : i64, q_type = f32, sym_name = "sources", table_sources = array<i64>}> ({
 ^bb0(%t: !attn.ranges):
+}) : () -> ()
+
+// -----
+
+// attn-C18: 2^32 is no 0.
+// expected-error @+1 {{'attn.kernel' op parameter and table declarations do not match the body's 0 arguments (attn-C18)}}
+"attn.kernel"() <{arg_names = [], dim = 64 : i64, dim_v = 64 : i64, heads = 4 : i64, kv_heads = 4 : i64, kv_type = f32, num_params = 4294967296 : i64, q_type = f32, sym_name = "wide", table_sources = array<i64>}> ({
+^bb0:
 }) : () -> ()
 
 // -----

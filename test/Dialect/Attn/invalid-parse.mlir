@@ -173,11 +173,9 @@ attn.mask (%b, %h, %q, %k) {
 
 // -----
 
+// expected-note @+1 {{see existing symbol definition here}}
+attn.kernel @x heads(4) dim(64) q(f32) kv(f32) {
+}
 // expected-error @+1 {{redefinition of symbol named 'x'}}
-module {
-  // expected-note @+1 {{see existing symbol definition here}}
-  attn.kernel @x heads(4) dim(64) q(f32) kv(f32) {
-  }
-  attn.kernel @x heads(4) dim(64) q(f32) kv(f32) {
-  }
+attn.kernel @x heads(4) dim(64) q(f32) kv(f32) {
 }

@@ -231,20 +231,24 @@ attn.kernel @level heads(1) dim(64) q(f32) kv(f32) {
 // -----
 
 // attn-C26
-attn.kernel @no_yield heads(1) dim(64) q(f32) kv(f32) {
+attn.kernel @other_end heads(1) dim(64) q(f32) kv(f32) {
   // expected-error @+1 {{'attn.mask' op expects attn.yield at the end of its region (attn-C26)}}
-  "attn.mask"() ({
-  ^bb0(%b: index, %h: index, %q: index, %k: index):
-  }) : () -> ()
+  attn.mask (%b, %h, %q, %k) {
+    llvm.unreachable
+  }
 }
 
 // -----
 
-// attn-C26
-attn.kernel @other_end heads(1) dim(64) q(f32) kv(f32) {
-  // expected-error @+1 {{'attn.mask' op expects attn.yield at the end of its region (attn-C26)}}
+// attn-C27: a table is no scalar.
+attn.kernel @per_table heads(1) dim(64) q(f32) kv(f32) tables(%mm: !attn.ranges) {
+  // expected-error @+1 {{'attn.per' op computes scalars, got a value of type '!attn.ranges' (attn-C27)}}
+  %t = attn.per request (%b) -> (!attn.ranges) {
+    attn.yield %mm : !attn.ranges
+  }
   attn.mask (%b, %h, %q, %k) {
-    %m = attn.causal %q, %k
+    %m = attn.mm_prefix %t, %b, %q, %k
+    attn.yield %m : i1
   }
 }
 
@@ -255,5 +259,25 @@ attn.kernel @per_types heads(1) dim(64) q(f32) kv(f32) {
   %x = attn.per head (%b, %h) -> (i32) {
     // expected-error @+1 {{'attn.yield' op yields 'index', expected 'i32' (attn-C27)}}
     attn.yield %h : index
+  }
+}
+
+// -----
+
+// No block, two blocks: what the definitions say, without a number.
+attn.kernel @empty heads(1) dim(64) q(f32) kv(f32) {
+  // expected-error @+1 {{'attn.mask' op region #0 ('body') failed to verify constraint: region with 1 blocks}}
+  "attn.mask"() ({}) : () -> ()
+}
+
+// -----
+
+attn.kernel @blocks heads(1) dim(64) q(f32) kv(f32) {
+  // expected-error @+1 {{'attn.mask' op expects region #0 to have 0 or 1 blocks}}
+  attn.mask (%b, %h, %q, %k) {
+    %m = attn.causal %q, %k
+    attn.yield %m : i1
+  ^bb1:
+    attn.yield %m : i1
   }
 }

@@ -26,7 +26,7 @@ attn.kernel @negative_cap heads(1) dim(64) q(f32) kv(f32) {
 // attn-C6
 attn.kernel @infinite_cap heads(1) dim(64) q(f32) kv(f32) {
   attn.score (%s, %b, %h, %q, %k) {
-    // expected-error @+1 {{'attn.soft_cap' op cap is expected to be finite and > 0, got inf (attn-C6)}}
+    // expected-error @+1 {{'attn.soft_cap' op cap is expected to be finite and > 0, got INF (attn-C6)}}
     %t = attn.soft_cap %s, 0x7F800000
     attn.yield %t : f32
   }

@@ -3,6 +3,8 @@
 #define ATTN_CONVERSION_ATTNTOLOOPS_ATTNTOLOOPS_H
 
 #include "mlir/Pass/Pass.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
 
 #include <string>
 
@@ -12,8 +14,12 @@ namespace attn {
 #define GEN_PASS_REGISTRATION
 #include "conversion/Passes.h.inc"
 
-/// Symbol of the dense-mask entry of kernel `name`.
-inline std::string getMaskEntryName(const std::string &name) { return name + ".mask"; }
+/// Symbols of the two entries of kernel `name`. The prefixes keep them apart from each other and from
+/// library functions, whatever a kernel is called.
+inline std::string getForwardEntryName(llvm::StringRef name) {
+  return ("attn.forward." + name).str();
+}
+inline std::string getMaskEntryName(llvm::StringRef name) { return ("attn.mask." + name).str(); }
 
 } // namespace attn
 

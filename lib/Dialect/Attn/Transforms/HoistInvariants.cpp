@@ -5,8 +5,10 @@
 //
 // For each level from the outermost (kernel, request, head, row, column) one attn.per takes the
 // operations of a region at that level, in order; a value that inner levels still use becomes a
-// result. Constants stay where they are used: they cost nothing and would only become results.
-// Operations that depend on q and k, or on the score, stay.
+// result. Constants stay where they are used: they cost nothing and would only become results. So
+// do mask operations that depend on no query: two comparisons, whose form the tile bounds need.
+// Operations that depend on q and k, or on the score, stay; so do mask operations that depend on k,
+// since the bounds of tiles are read off them.
 //
 // Correctness: regions are pure and tables constant during a launch, so a value is the same wherever
 // its indices are known. Complexity: linear in operations.
@@ -54,10 +56,13 @@ private:
     for (Operation &op : block.without_terminator()) {
       if (op.hasTrait<OpTrait::ConstantLike>())
         continue;
-      LevelOrKernel level = getLevel(getDependence(op.getResult(0)));
+      DependenceSet dependence = getDependence(op.getResult(0));
+      if (dependence.k && isa<MaskOpInterface>(op))
+        continue;
+      LevelOrKernel level = getLevel(dependence);
       if (level.kernel)
         kernelOps.push_back(&op);
-      else if (level.level)
+      else if (level.level && !(level.level == Level::Column && isa<MaskOpInterface>(op)))
         levelOps[static_cast<unsigned>(*level.level)].push_back(&op);
     }
     if (!kernelOps.empty())
@@ -70,6 +75,10 @@ private:
       moveToLevel(region, level, ops);
       changed = true;
     }
+    // Constants of which only the clones are used.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (changed && op.hasTrait<OpTrait::ConstantLike>() && op.use_empty())
+        op.erase();
     return changed;
   }
 

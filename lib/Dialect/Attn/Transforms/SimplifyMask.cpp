@@ -120,24 +120,40 @@ public:
     if (!mask)
       return markAllAnalysesPreserved();
     Block &block = mask.getBody().front();
-    size_t before = block.getOperations().size() - 1;
-    MaskSimplifier simplifier(mask);
-    simplifier.run();
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isOpTriviallyDead(&op))
-        op.erase();
-    size_t after = block.getOperations().size() - 1;
-    if (simplifier.wasTooLarge())
+    size_t before = countOps(block);
+    eraseDeadOps(block);
+    // What one round drops may have been the last other reader of a part.
+    bool refused = false, tooLarge = false;
+    for (bool again = true; again;) {
+      size_t ops = countOps(block);
+      MaskSimplifier simplifier(mask);
+      again = simplifier.run();
+      eraseDeadOps(block);
+      again &= countOps(block) < ops;
+      refused = simplifier.wasRefused();
+      tooLarge = simplifier.wasTooLarge();
+    }
+    size_t after = countOps(block);
+    if (tooLarge)
       remarkMissed(mask.getLoc(), "SimplifyMask",
                    "common operands are not looked for: the mask has more than " +
                        Twine(kMaxRestructured) + " parts");
-    if (simplifier.wasRefused())
+    if (refused)
       remarkMissed(mask.getLoc(), "SimplifyMask",
                    "a common operand or negation is not taken out: its parts have other uses");
     if (after == before)
       return;
     remarkPassed(mask.getLoc(), "SimplifyMask",
                  "mask goes from " + Twine(before) + " to " + Twine(after) + " operations");
+  }
+
+private:
+  static size_t countOps(Block &block) { return block.getOperations().size() - 1; }
+
+  static void eraseDeadOps(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
   }
 };
 

@@ -165,6 +165,7 @@ attn.kernel @factor_refused heads(1) dim(64) q(f32) kv(f32)
     %e = attn.document %page, %b, %q, %k
     // CHECK: %[[P:.*]] = attn.prefix
     %p = attn.prefix %k, 5
+    %g = attn.global %q, %k, 2
     // CHECK: %[[X0:.*]] = attn.and %[[D]], %[[C]]
     %x0 = attn.and %d, %c
     // CHECK: %[[X1:.*]] = attn.and %[[P]], %[[D]]
@@ -174,7 +175,7 @@ attn.kernel @factor_refused heads(1) dim(64) q(f32) kv(f32)
     %n0 = attn.not %x0
     %y0 = attn.or %n0, %e
     %n1 = attn.not %x1
-    %y1 = attn.or %n1, %e
+    %y1 = attn.or %n1, %g
     %z0 = attn.and %x2, %y0
     // CHECK: attn.yield
     %z1 = attn.and %z0, %y1
