@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The mask of mm_prefix.mlir as kernels write it by hand: comparisons on the indices and, for
-// every (q, k), a loop over the ranges of the request. attn-raise-masks recognises it, so it costs
-// what the declarative form costs.
+// every (q, k), a loop over the ranges of the request. The window is compiled in. attn-raise-masks
+// recognises all of it, so it costs what the declarative form costs.
 attn.kernel @hand_written_scan heads(4) kv_heads(2) dim(32) q(f32) kv(f32)
     tables(%mm: !attn.ranges) {
   attn.mask (%b, %h, %q, %k) {

@@ -19,7 +19,8 @@ attn_add_version_test(attn-run "attn-run ${version_pattern}")
 
 if(ATTN_BUILD_COMPILER)
   foreach(tool attn-compile attn-mask attn-opt)
-    attn_add_version_test(${tool} "${version_pattern}.*${LLVM_VERSION_MAJOR}[.]${LLVM_VERSION_MINOR}")
+    attn_add_version_test(${tool}
+      "${LLVM_VERSION_MAJOR}[.]${LLVM_VERSION_MINOR}.*${tool} ${version_pattern}")
   endforeach()
   add_test(NAME doc-examples
     COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_SOURCE_DIR}/doc_examples.py"
@@ -40,6 +41,9 @@ if(ATTN_BUILD_COMPILER)
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}/examples")
   set_tests_properties(tiles-gemma4-video PROPERTIES PASS_REGULAR_EXPRESSION
     "1865 visited [(]1323 full, 542 partial[)] of 20862 in the rectangle")
+  add_test(NAME bad-input
+    COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_SOURCE_DIR}/Tools/bad_input.py"
+      --bin=$<TARGET_FILE_DIR:attn-run>)
   add_test(NAME out-of-tree
     COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/out-of-tree/run.sh" "${PROJECT_BINARY_DIR}")
 else()

@@ -160,7 +160,11 @@ static FailureOr<std::vector<core::KernelSpec>> readModule(ModuleOp module) {
     specs.push_back(std::move(*spec));
   }
   if (specs.empty()) {
-    module.emitError("the spec holds no attn.kernel");
+    // The parser gives an implicit module the place 0:0.
+    Location loc = module.getLoc();
+    if (auto file = dyn_cast<FileLineColLoc>(loc); file && file.getLine() == 0)
+      loc = FileLineColLoc::get(file.getFilename(), 1, 1);
+    emitError(loc, "the spec holds no attn.kernel");
     return failure();
   }
   return specs;

@@ -251,9 +251,11 @@ std::vector<Job> singleJobs() {
       jobs.push_back(job);
       if (masks::numParams(static_cast<Atom>(a)) == 0)
         continue;
-      for (const std::vector<Int> &setting : masks::settings(static_cast<Atom>(a))) {
+      // Every literal of the named form, every third of the other.
+      const std::vector<std::vector<Int>> &all = masks::settings(static_cast<Atom>(a));
+      for (size_t i = 0; i < all.size(); i += bits & 2 ? 3 : 1) {
         job.hasLiterals = true;
-        job.literals = setting;
+        job.literals = all[i];
         jobs.push_back(job);
       }
     }

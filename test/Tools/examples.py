@@ -65,6 +65,10 @@ def text_or_image(batch, b, h, q, k):
     return (k <= q and q - k <= left) or in_one_range(batch, b, q, k)
 
 
+def scan(batch, b, h, q, k):
+    return (k <= q and q - k <= 2) or in_one_range(batch, b, q, k)
+
+
 def clamped(batch, b, h, q, k):
     left = param(batch, "left")
     return (k <= q and q - k <= left) or (in_one_range(batch, b, q, k) and q - k <= left)
@@ -112,7 +116,7 @@ SPECS = {
     "rswa": Spec(8, 2, retained_prefix),
     "mm_prefix": Spec(4, 2, text_or_image),
     "gemma4_sliding": Spec(8, 4, clamped, dim=256, dtype="BF16"),
-    "hand_written_scan": Spec(4, 2, text_or_image),
+    "hand_written_scan": Spec(4, 2, scan),
     "table_predicate": Spec(4, 2, branches, intervals=False),
     "soft_cap": Spec(4, 2, causal, scale=lambda batch: param(batch, "scale"), score=soft_cap),
     "alibi": Spec(4, 4, causal, score=alibi),

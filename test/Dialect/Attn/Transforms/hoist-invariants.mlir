@@ -24,8 +24,7 @@ attn.kernel @levels heads(2) dim(64) q(f32) kv(f32) params(%left: i32)
   // CHECK: arith.constant 0 : i32
   // CHECK: arith.cmpi
   // CHECK: attn.mask
-  // CHECK-NEXT: arith.constant
-  // CHECK-NEXT: arith.constant
+  // CHECK-NEXT: arith.constant 1073741824
   // CHECK-NEXT: %[[I:.*]] = attn.in_rows %{{.*}}, %[[R]],
   // CHECK-NEXT: attn.and %[[I]], %[[C]]
   // expected-remark @+5 {{[Passed] HoistInvariants | Category:attn | Remark="1 operation of 'attn.mask' computed once per kernel"}}
@@ -92,6 +91,17 @@ attn.kernel @loop heads(2) dim(64) q(f32) kv(f32) tables(%mm: !attn.ranges) {
       scf.yield %next : i1
     }
     attn.yield %m : i1
+  }
+}
+
+// A mask of keys stays where its bounds can be read off, though it is the same for all queries.
+// CHECK-LABEL: attn.kernel @prefix
+attn.kernel @prefix heads(2) dim(64) q(f32) kv(f32) params(%n: i32) {
+  // CHECK-NEXT: attn.mask
+  attn.mask (%b, %h, %q, %k) {
+    // CHECK-NEXT: attn.prefix
+    %p = attn.prefix %k, %n
+    attn.yield %p : i1
   }
 }
 
