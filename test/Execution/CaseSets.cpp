@@ -124,11 +124,13 @@ const rt::NativeTables &CaseSet::tablesFor(const LoadedKernel &kernel, const Bat
 // Judge
 //===----------------------------------------------------------------------===//
 
-Judge::Judge(const LoadedKernel &kernel, const Expr &expr, bool literals, Counts &counts)
-    : kernel(kernel), expr(expr), literals(literals), counts(counts) {
+Judge::Judge(const LoadedKernel &kernel, const Expr &expr, bool named, bool literals,
+             Counts &counts)
+    : kernel(kernel), expr(expr), exact(named || kernel.binary->tilePlan == TilePlan::Intervals),
+      literals(literals), counts(counts) {
   ++counts.kernels;
-  if (kernel.binary->tilePlan == TilePlan::Intervals)
-    ++counts.intervalKernels;
+  counts.intervalKernels += kernel.binary->tilePlan == TilePlan::Intervals;
+  counts.exactKernels += exact;
 }
 
 void Judge::fail(const CaseSet &set, int64_t request, const std::string &what) {
@@ -257,7 +259,7 @@ void Judge::checkTiles(CaseSet &set, rt::TileShape shape, int64_t anchor) {
       rt::buildTileRecords(kernel.spec->program, *batch, shape, anchor);
   TileTotals totals;
   std::string fault = judgeTiles(
-      records, *batch, shape, anchor, kernel.binary->tilePlan == TilePlan::Intervals,
+      records, *batch, shape, anchor, exact,
       [&](int64_t b, int64_t q, int64_t k) {
         int64_t row = batch->shape.tokenOf(RequestIndex(b), QueryPos(q)).value;
         return want[row * set.stride() + k] == 1;

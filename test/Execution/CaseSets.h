@@ -24,8 +24,9 @@ struct Counts {
   int64_t tiles = 0;          ///< tiles judged
   int64_t tilesVisited = 0;
   int64_t tilesFull = 0;
-  int64_t probeRows = 0; ///< rows whose key set the forward entry revealed
-  int64_t intervalKernels = 0;
+  int64_t probeRows = 0;       ///< rows whose key set the forward entry revealed
+  int64_t intervalKernels = 0; ///< kernels whose manifest promises exact tiles
+  int64_t exactKernels = 0;    ///< kernels whose tiles were held to that
   int64_t failures = 0;
 };
 
@@ -69,7 +70,9 @@ private:
 /// Compares one kernel with the truth; prints the first few differences.
 class Judge {
 public:
-  Judge(const LoadedKernel &kernel, const masks::Expr &expr, bool literals, Counts &counts);
+  /// `named`: the mask is made of mask operations, so its tiles must be exact, not only sound.
+  Judge(const LoadedKernel &kernel, const masks::Expr &expr, bool named, bool literals,
+        Counts &counts);
 
   /// The dense mask of the native code on every pair of the set.
   void checkMask(CaseSet &set, const std::vector<masks::Int> &params);
@@ -86,6 +89,7 @@ private:
 
   const LoadedKernel &kernel;
   const masks::Expr &expr;
+  bool exact;
   bool literals;
   Counts &counts;
   std::vector<masks::Int> current;

@@ -13,7 +13,8 @@
 // ORDER-NEXT: attn-fuse-intervals,
 // ORDER-NEXT: cse,
 // ORDER-NEXT: attn-hoist-invariants,
-// ORDER-NEXT: attn-infer-tile-bounds)
+// ORDER-NEXT: attn-infer-tile-bounds{{$}}
+// ORDER-NEXT: ){{$}}
 
 // By hand, with a scan and a window written twice: two values a row are all that is left.
 // CHECK-LABEL: attn.kernel @gemma4

@@ -37,4 +37,20 @@ def MaskOpInterface : OpInterface<"MaskOpInterface"> {
   ];
 }
 
+def RowLookupOpInterface : OpInterface<"RowLookupOpInterface"> {
+  let cppNamespace = "::attn";
+  let description = [{
+    A mask operation that searches a table of the user's for each (q, k), and whose kept keys of one
+    row are an interval that the runtime can build once per token.
+  }];
+  let methods = [
+    InterfaceMethod<"The table argument that is searched.", "::mlir::BlockArgument",
+      "getSourceTable", (ins)>,
+    InterfaceMethod<[{
+      Emits the same test over `rows`, the `!attn.query_ranges` table built from the source.
+    }], "::mlir::Value", "emitRowLookup",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$rows)>
+  ];
+}
+
 #endif // ATTN_INTERFACES_TD

@@ -77,7 +77,8 @@ def Attn_SlidingOp : Attn_PredicateOp<"sliding"> {
   let hasCanonicalizer = 1;
 }
 
-def Attn_MmPrefixOp : Attn_PredicateOp<"mm_prefix"> {
+def Attn_MmPrefixOp : Attn_PredicateOp<"mm_prefix",
+    [DeclareOpInterfaceMethods<RowLookupOpInterface>]> {
   let summary = "Keeps the keys of every live range that holds q: bidirectional blocks.";
   let description = [{
     For a fixed q the union of all ranges that hold q is one interval, so overlapping ranges need no
@@ -113,7 +114,8 @@ def Attn_PrefixOp : Attn_PredicateOp<"prefix"> {
   let hasVerifier = 1;
 }
 
-def Attn_DocumentOp : Attn_PredicateOp<"document"> {
+def Attn_DocumentOp : Attn_PredicateOp<"document",
+    [DeclareOpInterfaceMethods<RowLookupOpInterface>]> {
   let summary = "Keeps the keys of the query's own document.";
   let description = [{
     Ids are contiguous by the contract of `!attn.documents`, so a row is one interval. A q outside

@@ -227,3 +227,30 @@ void WindowOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRCont
 void SlidingOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
   patterns.add<SlidingToWindow>(context);
 }
+
+//===----------------------------------------------------------------------===//
+// Row lookups
+//===----------------------------------------------------------------------===//
+
+/// k within the row of `rows`.
+static Value emitInRow(OpBuilder &builder, Location loc, Value rows, Value q, Value k) {
+  auto row = RowRangeOp::create(builder, loc, rows, q);
+  return InRowsOp::create(builder, loc, k, row.getLo(), row.getHi());
+}
+
+BlockArgument MmPrefixOp::getSourceTable() { return cast<BlockArgument>(getRanges()); }
+
+Value MmPrefixOp::emitRowLookup(OpBuilder &builder, Value rows) {
+  Value keep = emitInRow(builder, getLoc(), rows, getQ(), getK());
+  if (!getClamp() && !getClampLiteralAttr())
+    return keep;
+  Value window = WindowOp::create(builder, getLoc(), builder.getI1Type(), getQ(), getK(), getClamp(),
+                                  Value(), getClampLiteralAttr(), IntegerAttr());
+  return AndOp::create(builder, getLoc(), keep, window);
+}
+
+BlockArgument DocumentOp::getSourceTable() { return cast<BlockArgument>(getDocuments()); }
+
+Value DocumentOp::emitRowLookup(OpBuilder &builder, Value rows) {
+  return emitInRow(builder, getLoc(), rows, getQ(), getK());
+}

@@ -53,12 +53,15 @@ private:
     Block &block = region->getRegion(0).front();
     OpList kernelOps;
     OpList levelOps[4];
+    llvm::SmallPtrSet<Operation *, 16> staying;
     for (Operation &op : block.without_terminator()) {
       if (op.hasTrait<OpTrait::ConstantLike>())
         continue;
       DependenceSet dependence = getDependence(op.getResult(0));
-      if (dependence.k && isa<MaskOpInterface>(op))
+      if ((dependence.k && isa<MaskOpInterface>(op)) || usesAny(&op, staying)) {
+        staying.insert(&op);
         continue;
+      }
       LevelOrKernel level = getLevel(dependence);
       if (level.kernel)
         kernelOps.push_back(&op);
@@ -80,6 +83,17 @@ private:
       if (changed && op.hasTrait<OpTrait::ConstantLike>() && op.use_empty())
         op.erase();
     return changed;
+  }
+
+  /// True if `op`, or what is nested in it, uses a result of `ops`.
+  static bool usesAny(Operation *op, const llvm::SmallPtrSetImpl<Operation *> &ops) {
+    WalkResult walk = op->walk([&](Operation *nested) {
+      for (Value operand : nested->getOperands())
+        if (Operation *source = operand.getDefiningOp(); source && ops.contains(source))
+          return WalkResult::interrupt();
+      return WalkResult::advance();
+    });
+    return walk.wasInterrupted();
   }
 
   static void report(Operation *region, size_t count, StringRef level) {

@@ -132,6 +132,8 @@ Id MaskAlgebra::combine(Kind kind, ArrayRef<Id> given) {
 
 std::optional<Id> MaskAlgebra::mergePair(Kind kind, Id x, Id y) {
   bool isAnd = kind == Kind::And;
+  if (nodes[x].kind == Kind::Leaf && nodes[y].kind == Kind::Leaf)
+    return mergeLeafPair(kind, x, y);
   if (implies(x, y))
     return isAnd ? x : y;
   if (implies(y, x))
@@ -140,19 +142,28 @@ std::optional<Id> MaskAlgebra::mergePair(Kind kind, Id x, Id y) {
   Id notX = negate(x), notY = negate(y);
   if (isAnd ? implies(x, notY) || implies(y, notX) : implies(notX, y) || implies(notY, x))
     return constant(!isAnd);
-  if (nodes[x].kind == Kind::Leaf && nodes[y].kind == Kind::Leaf) {
-    MaskLeaf a = nodes[x].leaf, b = nodes[y].leaf;
-    if (auto merged = mergeLeaves(kind, a, b))
-      return merged;
-    return mergeLeaves(kind, b, a);
-  }
   return std::nullopt;
 }
 
-std::optional<Id> MaskAlgebra::mergeLeaves(Kind kind, const MaskLeaf &x, const MaskLeaf &y) {
-  if (kind == Kind::Or)
-    return std::nullopt;
-  /// The smaller of two sides, if it is one of them for sure.
+/// The same for two leaves, which chains have many of.
+std::optional<Id> MaskAlgebra::mergeLeafPair(Kind kind, Id x, Id y) {
+  bool isAnd = kind == Kind::And;
+  const MaskLeaf &a = nodes[x].leaf, &b = nodes[y].leaf;
+  if (x == y || leafImplies(a, b))
+    return isAnd ? x : y;
+  if (leafImplies(b, a))
+    return isAnd ? y : x;
+  if (!isAnd)
+    return leavesCoverAll(a, b) ? std::optional(constant(true)) : std::nullopt;
+  MaskLeaf first = a, second = b;
+  if (auto merged = intersectLeaves(first, second))
+    return merged;
+  return intersectLeaves(second, first);
+}
+
+/// One leaf that keeps what both keep.
+std::optional<Id> MaskAlgebra::intersectLeaves(const MaskLeaf &x, const MaskLeaf &y) {
+  // The smaller of two sides, if it is one of them for sure.
   auto least = [](const MaskSide &a, const MaskSide &b) -> std::optional<MaskSide> {
     if (!a.isPresent() || !b.isPresent())
       return a.isPresent() ? a : b;
@@ -371,7 +382,7 @@ std::optional<Id> MaskAlgebra::clampRanges(Id id) {
         continue;
       MaskLeaf left = b;
       left.right = {};
-      auto clamped = mergeLeaves(Kind::And, a, left);
+      auto clamped = intersectLeaves(a, left);
       if (!clamped)
         continue;
       b.left = {};

@@ -88,7 +88,8 @@ private:
   bool computeImplies(Id x, Id y);
   /// One operand that equals `x kind y`, if there is one without a new node or as one new leaf.
   std::optional<Id> mergePair(Kind kind, Id x, Id y);
-  std::optional<Id> mergeLeaves(Kind kind, const MaskLeaf &x, const MaskLeaf &y);
+  std::optional<Id> mergeLeafPair(Kind kind, Id x, Id y);
+  std::optional<Id> intersectLeaves(const MaskLeaf &x, const MaskLeaf &y);
   void collect(Id id, llvm::SmallVectorImpl<Id> &order, llvm::DenseMap<Id, bool> &seen) const;
   Id substitute(Id root, Id from, Id to);
   Id substituteIn(Id id, Id from, Id to, llvm::DenseMap<Id, Id> &memo);

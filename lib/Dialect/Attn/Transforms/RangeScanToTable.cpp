@@ -14,7 +14,6 @@
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/Remarks.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 
 namespace attn {
@@ -31,41 +30,27 @@ class RangeScanToTable : public attn::impl::RangeScanToTablePassBase<RangeScanTo
 public:
   void runOnOperation() override {
     KernelOp kernel = getOperation();
-    SmallVector<Operation *> tests;
-    kernel.walk([&](Operation *op) {
-      if (isa<MmPrefixOp, DocumentOp>(op))
-        tests.push_back(op);
-    });
-    for (Operation *op : tests)
+    SmallVector<RowLookupOpInterface> tests;
+    kernel.walk([&](RowLookupOpInterface op) { tests.push_back(op); });
+    for (RowLookupOpInterface op : tests)
       rewrite(kernel, op);
     if (tests.empty())
       markAllAnalysesPreserved();
   }
 
 private:
-  void rewrite(KernelOp kernel, Operation *op) {
-    auto table = cast<BlockArgument>(op->getOperand(0));
+  void rewrite(KernelOp kernel, RowLookupOpInterface op) {
+    BlockArgument table = op.getSourceTable();
     unsigned source = table.getArgNumber() - static_cast<unsigned>(kernel.getNumParams());
     BlockArgument rows = kernel.findQueryRanges(source);
     if (!rows)
       rows = kernel.addQueryRanges(source);
-    StringRef rowsName = kernel.getArgName(rows.getArgNumber());
-
     OpBuilder builder(op);
-    Location loc = op->getLoc();
-    Value q = getIndexArgument(op, IndexRole::Q), k = getIndexArgument(op, IndexRole::K);
-    auto row = RowRangeOp::create(builder, loc, rows, q);
-    Value keep = InRowsOp::create(builder, loc, k, row.getLo(), row.getHi());
-    if (auto mm = dyn_cast<MmPrefixOp>(op))
-      if (mm.getClamp() || mm.getClampLiteralAttr()) {
-        Value window =
-            WindowOp::create(builder, loc, builder.getI1Type(), q, k, mm.getClamp(), Value(),
-                             mm.getClampLiteralAttr(), IntegerAttr());
-        keep = AndOp::create(builder, loc, keep, window);
-      }
-    remarkPassed(loc, "RangeScanToTable",
-                 op->getName().getStringRef() + " reads one row of '" + rowsName +
-                     "', built from '" + kernel.getArgName(table.getArgNumber()) + "'");
+    Value keep = op.emitRowLookup(builder, rows);
+    remarkPassed(op.getLoc(), "RangeScanToTable",
+                 op->getName().getStringRef() + " reads one row of '" +
+                     kernel.getArgName(rows.getArgNumber()) + "', built from '" +
+                     kernel.getArgName(table.getArgNumber()) + "'");
     op->getResult(0).replaceAllUsesWith(keep);
     op->erase();
   }

@@ -105,6 +105,20 @@ attn.kernel @prefix heads(2) dim(64) q(f32) kv(f32) params(%n: i32) {
   }
 }
 
+// What such a mask is read by stays with it.
+// CHECK-LABEL: attn.kernel @reader
+attn.kernel @reader heads(2) dim(64) q(f32) kv(f32) params(%n: i32) {
+  // CHECK-NEXT: attn.mask
+  attn.mask (%b, %h, %q, %k) {
+    // CHECK-NEXT: attn.prefix
+    %p = attn.prefix %k, %n
+    %t = arith.constant true
+    // CHECK: arith.xori
+    %x = arith.xori %p, %t : i1
+    attn.yield %x : i1
+  }
+}
+
 // Nothing to move: no change.
 // CHECK-LABEL: attn.kernel @plain
 attn.kernel @plain heads(2) dim(64) q(f32) kv(f32) {
