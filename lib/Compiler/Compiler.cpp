@@ -103,9 +103,9 @@ static LogicalResult enableExplain(MLIRContext *context,
                                    const std::function<void(StringRef)> &explain) {
   std::string attn = "attn";
   remark::RemarkCategories categories{attn, attn, attn, attn, attn};
-  return remark::enableOptimizationRemarks(
-      *context, std::make_unique<ExplainStreamer>(explain),
-      std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);
+  return remark::enableOptimizationRemarks(*context, std::make_unique<ExplainStreamer>(explain),
+                                           std::make_unique<remark::RemarkEmittingPolicyAll>(),
+                                           categories);
 }
 
 //===----------------------------------------------------------------------===//
@@ -122,7 +122,8 @@ static FailureOr<core::KernelSpec> readSpec(KernelOp kernel) {
   core::KernelSpec spec;
   spec.name = kernel.getSymName().str();
   // The name is a symbol of the object and a string of the manifest.
-  if (!llvm::all_of(spec.name, [](char c) { return llvm::isAlnum(c) || StringRef("_.-$").contains(c); }))
+  if (!llvm::all_of(spec.name,
+                    [](char c) { return llvm::isAlnum(c) || StringRef("_.-$").contains(c); }))
     return kernel.emitOpError("symbol is expected to be letters, digits, '_', '.', '-' or '$'");
   spec.numHeads = kernel.getHeads();
   spec.numKvHeads = kernel.getKvHeads();
@@ -174,8 +175,7 @@ static FailureOr<std::vector<core::KernelSpec>> readModule(ModuleOp module) {
 static std::unique_ptr<MLIRContext> makeContext() {
   DialectRegistry registry;
   compiler::registerAll(registry);
-  auto context =
-      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  auto context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
   // Messages name the place and the reason; a dump of the operation would bury both.
   context->printOpOnDiagnostic(false);
@@ -239,8 +239,7 @@ static core::TilePlan getTilePlan(KernelOp kernel) {
   MaskOp mask = kernel.getMask();
   if (!mask)
     return core::TilePlan::Intervals;
-  RowSet rows =
-      RowSetAnalysis().get(mask.getBody().front().getTerminator()->getOperand(0));
+  RowSet rows = RowSetAnalysis().get(mask.getBody().front().getTerminator()->getOperand(0));
   return rows.isKnown() ? core::TilePlan::Intervals : core::TilePlan::Abstract;
 }
 
@@ -248,8 +247,7 @@ static core::TilePlan getTilePlan(KernelOp kernel) {
 static LogicalResult compileNative(ModuleOp module, const CompileOptions &options,
                                    core::Artifact &artifact) {
   auto blob = static_cast<int32_t>(artifact.blobs.size());
-  for (auto [kernelOp, kernel] :
-       llvm::zip(module.getOps<KernelOp>(), artifact.kernels)) {
+  for (auto [kernelOp, kernel] : llvm::zip(module.getOps<KernelOp>(), artifact.kernels)) {
     core::KernelBinary binary;
     binary.target = "cpu";
     binary.format = compiler::getNativeFormat().str();

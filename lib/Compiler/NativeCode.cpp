@@ -69,9 +69,10 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
 }
 
 /// Translates and optimises; the context outlives the module.
-static llvm::Expected<std::unique_ptr<llvm::Module>>
-translate(mlir::ModuleOp module, llvm::LLVMContext &context, llvm::TargetMachine &machine,
-          unsigned optLevel) {
+static llvm::Expected<std::unique_ptr<llvm::Module>> translate(mlir::ModuleOp module,
+                                                               llvm::LLVMContext &context,
+                                                               llvm::TargetMachine &machine,
+                                                               unsigned optLevel) {
   std::unique_ptr<llvm::Module> ir = mlir::translateModuleToLLVMIR(module, context, "attn");
   if (!ir)
     return failure("translation to LLVM IR failed");
@@ -95,8 +96,7 @@ llvm::Expected<std::vector<uint8_t>> compiler::emitNativeObject(mlir::ModuleOp m
   llvm::SmallVector<char, 0> buffer;
   llvm::raw_svector_ostream stream(buffer);
   llvm::legacy::PassManager passes;
-  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr,
-                                      llvm::CodeGenFileType::ObjectFile))
+  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
     return failure("this LLVM cannot write x86-64 objects");
   passes.run(**ir);
   return std::vector<uint8_t>(buffer.begin(), buffer.end());

@@ -45,9 +45,9 @@ void attn::compiler::buildNativePipeline(OpPassManager &pm) {
 }
 
 void attn::compiler::registerPipelines() {
-  PassPipelineRegistration<> mask(
-      "attn-mask-passes", "every mask pass, in the order the compiler runs them",
-      [](OpPassManager &pm) { buildMaskPipeline(pm); });
+  PassPipelineRegistration<> mask("attn-mask-passes",
+                                  "every mask pass, in the order the compiler runs them",
+                                  [](OpPassManager &pm) { buildMaskPipeline(pm); });
   PassPipelineRegistration<> native("attn-to-native",
                                     "kernels to LLVM dialect functions for the CPU",
                                     [](OpPassManager &pm) { buildNativePipeline(pm); });

@@ -26,8 +26,8 @@ public:
     // The leaves of a loop name it; it gets its number before its body is walked.
     unsigned number = numbers.size();
     numbers[node] = number;
-    bool namesNode = n.op == core::Op::LoopIndex || n.op == core::Op::LoopCarried ||
-                     n.op == core::Op::ForResult;
+    bool namesNode =
+        n.op == core::Op::LoopIndex || n.op == core::Op::LoopCarried || n.op == core::Op::ForResult;
     std::vector<unsigned> operands;
     if (namesNode)
       operands.push_back(print(n.ref));
@@ -58,8 +58,8 @@ std::string compiler::hashSpec(const core::KernelSpec &spec) {
   std::memcpy(&scale, &spec.scale, sizeof scale);
   os << "attn 1 " << spec.numHeads << ' ' << spec.numKvHeads << ' ' << spec.dimQk << ' '
      << spec.dimV << ' ' << llvm::StringRef(core::toString(spec.qType)) << ' '
-     << llvm::StringRef(core::toString(spec.kvType)) << ' '
-     << (spec.scaleParam < 0 ? scale : 0) << ' ' << spec.scaleParam << '\n';
+     << llvm::StringRef(core::toString(spec.kvType)) << ' ' << (spec.scaleParam < 0 ? scale : 0)
+     << ' ' << spec.scaleParam << '\n';
   for (const core::ParamDecl &param : spec.program.params)
     os << "p " << llvm::StringRef(core::toString(param.type)) << '\n';
   for (const core::TableDecl &table : spec.program.tables) {

@@ -99,8 +99,8 @@ int main(int argc, char **argv) {
     return fail("attn-compile: cannot read '" + input + "': " + buffer.getError().message());
   for (const std::string &name : options.targets)
     if (!llvm::is_contained(compiler::targets(), name))
-      return fail("attn-compile: target '" + name + "' is not available, expected one of: " +
-                  llvm::join(compiler::targets(), ", "));
+      return fail("attn-compile: target '" + name +
+                  "' is not available, expected one of: " + llvm::join(compiler::targets(), ", "));
   if (!emit.empty())
     return emitLevel((*buffer)->getBuffer(), input, options);
   llvm::Expected<core::Artifact> artifact =

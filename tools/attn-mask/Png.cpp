@@ -17,17 +17,20 @@ struct Color {
   uint8_t r, g, b;
 };
 
-constexpr int64_t kMargin = 8;     ///< pixels around and between pictures
-constexpr int64_t kMaxScale = 12;  ///< pixels a cell at most, so that tiny masks can be seen
+constexpr int64_t kMargin = 8;       ///< pixels around and between pictures
+constexpr int64_t kMaxScale = 12;    ///< pixels a cell at most, so that tiny masks can be seen
 constexpr int64_t kTargetSide = 768; ///< cells are enlarged up to about this many pixels
-constexpr int64_t kMinBorder = 6;  ///< tiles narrower than this get no border
+constexpr int64_t kMinBorder = 6;    ///< tiles narrower than this get no border
 
 class Canvas {
 public:
   Canvas(int64_t width, int64_t height)
-      : width(width), height(height), pixels(static_cast<size_t>(width * height), {255, 255, 255}) {}
+      : width(width), height(height), pixels(static_cast<size_t>(width * height), {255, 255, 255}) {
+  }
 
-  void set(int64_t x, int64_t y, Color color) { pixels[static_cast<size_t>(y * width + x)] = color; }
+  void set(int64_t x, int64_t y, Color color) {
+    pixels[static_cast<size_t>(y * width + x)] = color;
+  }
 
   int64_t width, height;
   std::vector<Color> pixels;
@@ -49,7 +52,9 @@ Color groundOf(TileClass cls) {
 Color blend(Color ground, TileClass fine) {
   constexpr Color ink = {40, 60, 120};
   int weight = fine == TileClass::Full ? 3 : fine == TileClass::Partial ? 1 : 0;
-  auto mix = [&](uint8_t a, uint8_t b) { return static_cast<uint8_t>((a * (4 - weight) + b * weight) / 4); };
+  auto mix = [&](uint8_t a, uint8_t b) {
+    return static_cast<uint8_t>((a * (4 - weight) + b * weight) / 4);
+  };
   return {mix(ground.r, ink.r), mix(ground.g, ink.g), mix(ground.b, ink.b)};
 }
 

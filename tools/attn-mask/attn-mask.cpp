@@ -101,9 +101,8 @@ static void printRequest(core::MaskEvaluator &evaluator, const core::Batch &batc
                                 100.0 * static_cast<double>(kept) /
                                     (static_cast<double>(queries) * static_cast<double>(keys)));
   bool pairwise = queries <= kTextRows && keys <= kPairwiseLimit;
-  mask::Grid grid =
-      mask::makeGrid(evaluator, batch, b, h, pairwise ? 1 : tile.queries, pairwise ? 1 : tile.keys,
-                     kTextRows, kTextColumns);
+  mask::Grid grid = mask::makeGrid(evaluator, batch, b, h, pairwise ? 1 : tile.queries,
+                                   pairwise ? 1 : tile.keys, kTextRows, kTextColumns);
   llvm::outs() << llvm::formatv("  a character: {0} x {1} pairs; # all kept, + some, . none\n",
                                 grid.cellQueries, grid.cellKeys)
                << mask::drawText(grid);
@@ -113,14 +112,13 @@ static void printCounts(const core::KernelSpec &spec, const core::Batch &batch,
                         const rt::TileShape &tile) {
   auto records = rt::buildTileRecords(spec.program, batch, tile);
   rt::TileCounts counts = rt::countTiles(records, batch, tile);
-  double saved = counts.rectangle
-                     ? 100.0 * static_cast<double>(counts.rectangle - counts.visited) /
-                           static_cast<double>(counts.rectangle)
-                     : 0;
-  llvm::outs() << llvm::formatv(
-      "tiles {0}x{1}: {2} visited ({3} full, {4} partial) of {5} in the rectangle, {6:F1} % saved\n",
-      tile.queries, tile.keys, counts.visited, counts.full, counts.visited - counts.full,
-      counts.rectangle, saved);
+  double saved = counts.rectangle ? 100.0 * static_cast<double>(counts.rectangle - counts.visited) /
+                                        static_cast<double>(counts.rectangle)
+                                  : 0;
+  llvm::outs() << llvm::formatv("tiles {0}x{1}: {2} visited ({3} full, {4} partial) of {5} in the "
+                                "rectangle, {6:F1} % saved\n",
+                                tile.queries, tile.keys, counts.visited, counts.full,
+                                counts.visited - counts.full, counts.rectangle, saved);
 }
 
 static core::Status writePicture(core::MaskEvaluator &evaluator, const core::Batch &batch,
@@ -143,8 +141,7 @@ static core::Status writePicture(core::MaskEvaluator &evaluator, const core::Bat
   return mask::writePng(png, pictures);
 }
 
-static int show(const core::KernelSpec &spec, const core::Batch &batch,
-                const rt::TileShape &tile) {
+static int show(const core::KernelSpec &spec, const core::Batch &batch, const rt::TileShape &tile) {
   if (headNumber < 0 || headNumber >= spec.numHeads)
     return fail("--head is expected to be 0 to " + llvm::Twine(spec.numHeads - 1) + ", got " +
                 llvm::Twine(headNumber));

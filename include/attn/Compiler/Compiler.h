@@ -46,7 +46,8 @@ const std::vector<std::string> &targets();
 /// "name:line:col: error: text". Thread-safe.
 llvm::Expected<core::Artifact> compile(llvm::StringRef spec, llvm::StringRef name,
                                        const CompileOptions &options = {});
-/// The same for a module of the caller's context (which needs registerAll); the module is not changed.
+/// The same for a module of the caller's context (which needs registerAll); the module is not
+/// changed.
 llvm::Expected<core::Artifact> compile(mlir::ModuleOp module, const CompileOptions &options = {});
 
 /// Levels at which a compilation can stop and print.

@@ -55,8 +55,8 @@ struct ParamDecl {
 struct TableDecl {
   std::string name;
   TableKind kind = TableKind::Plain;
-  std::vector<TableDim> dims;            ///< Plain only
-  ScalarType element = ScalarType::I32;  ///< Plain only: I8, I32, I64 or F32
+  std::vector<TableDim> dims;           ///< Plain only
+  ScalarType element = ScalarType::I32; ///< Plain only: I8, I32, I64 or F32
   /// QueryRanges only: index of the Ranges (hull of the ranges that hold q) or Documents (first and
   /// last key of q's document) table it is built from.
   int32_t source = -1;
@@ -81,20 +81,87 @@ enum class Op : uint8_t {
   RowLo,      ///< QueryRanges of this row as half-open interval: lo, I64 (kPositionLimit if empty)
   RowHi,      ///< ... hi, I64 (-kPositionLimit if empty)
   // Integers. Comparisons give Bool. Division by zero gives 0, shifts past the width give 0 / sign.
-  Add, Sub, Mul, DivS, RemS, DivU, RemU, FloorDivS, CeilDivS, MinS, MaxS, MinU, MaxU,
-  And, Or, Xor, Not, Shl, ShrS, ShrU,
-  CmpEq, CmpNe, CmpSlt, CmpSle, CmpSgt, CmpSge, CmpUlt, CmpUle, CmpUgt, CmpUge,
-  SExt, ZExt, Trunc,
+  Add,
+  Sub,
+  Mul,
+  DivS,
+  RemS,
+  DivU,
+  RemU,
+  FloorDivS,
+  CeilDivS,
+  MinS,
+  MaxS,
+  MinU,
+  MaxU,
+  And,
+  Or,
+  Xor,
+  Not,
+  Shl,
+  ShrS,
+  ShrU,
+  CmpEq,
+  CmpNe,
+  CmpSlt,
+  CmpSle,
+  CmpSgt,
+  CmpSge,
+  CmpUlt,
+  CmpUle,
+  CmpUgt,
+  CmpUge,
+  SExt,
+  ZExt,
+  Trunc,
   Select, ///< operands: condition, then, else; any type
   // Floats.
-  FAdd, FSub, FMul, FDiv, FNeg, FAbs, FMin, FMax, FMinNum, FMaxNum, Fma,
-  FCmpOeq, FCmpOne, FCmpOlt, FCmpOle, FCmpOgt, FCmpOge, FCmpOrd,
-  FCmpUeq, FCmpUne, FCmpUlt, FCmpUle, FCmpUgt, FCmpUge, FCmpUno,
-  SIToFP, UIToFP, FPToSI,
-  Exp, Exp2, ExpM1, Log, Log2, Log1p, Tanh, Sqrt, Rsqrt, Pow, Sin, Cos, Erf, Floor, Ceil,
+  FAdd,
+  FSub,
+  FMul,
+  FDiv,
+  FNeg,
+  FAbs,
+  FMin,
+  FMax,
+  FMinNum,
+  FMaxNum,
+  Fma,
+  FCmpOeq,
+  FCmpOne,
+  FCmpOlt,
+  FCmpOle,
+  FCmpOgt,
+  FCmpOge,
+  FCmpOrd,
+  FCmpUeq,
+  FCmpUne,
+  FCmpUlt,
+  FCmpUle,
+  FCmpUgt,
+  FCmpUge,
+  FCmpUno,
+  SIToFP,
+  UIToFP,
+  FPToSI,
+  Exp,
+  Exp2,
+  ExpM1,
+  Log,
+  Log2,
+  Log1p,
+  Tanh,
+  Sqrt,
+  Rsqrt,
+  Pow,
+  Sin,
+  Cos,
+  Erf,
+  Floor,
+  Ceil,
   // Named masks over the current (b, h, q, k); Bool.
-  Causal,   ///< k <= q
-  Window,   ///< imm bit 0: operand `left` present, bit 1: operand `right`; q-k <= left, k-q <= right
+  Causal, ///< k <= q
+  Window, ///< imm bit 0: operand `left` present, bit 1: operand `right`; q-k <= left, k-q <= right
   MmPrefix, ///< ref: Ranges table; optional operand: clamp radius, q - k <= clamp
   Prefix,   ///< operand n: k < n
   Document, ///< ref: Documents table; q and k in the same document
@@ -157,9 +224,9 @@ Dependence dependence(const MaskProgram &program, NodeId root);
 // Emission
 //===----------------------------------------------------------------------===//
 
-/// emitProgram<Emitter> of MaskProgramEmit.h walks a program for an emitter, operands first, each node
-/// once; loop bodies through a callback. The formula printer, the interval and box analyses and the
-/// compiler's IR emitter are instances.
+/// emitProgram<Emitter> of MaskProgramEmit.h walks a program for an emitter, operands first, each
+/// node once; loop bodies through a callback. The formula printer, the interval and box analyses
+/// and the compiler's IR emitter are instances.
 
 } // namespace attn::core
 

@@ -14,8 +14,8 @@ namespace attn::core {
 /// Largest number of dimensions of a plain table.
 constexpr int64_t kMaxTableRank = 4;
 
-/// One table as native code reads it. Ranges and QueryRanges: `data` points at (start, end) pairs of
-/// int32. Documents: `data` points at int32 ids. `offsets` as in TableData (Ranges, Documents).
+/// One table as native code reads it. Ranges and QueryRanges: `data` points at (start, end) pairs
+/// of int32. Documents: `data` points at int32 ids. `offsets` as in TableData (Ranges, Documents).
 struct NativeTable {
   const void *data;
   const int64_t *offsets;
@@ -54,15 +54,39 @@ struct NativeArgs {
 
 /// Member numbers of NativeArgs.
 enum NativeArg : int64_t {
-  kArgQ, kArgK, kArgV, kArgO, kArgLse,
-  kArgQTokenStride, kArgQHeadStride,
-  kArgKPageStride, kArgKSlotStride, kArgKHeadStride,
-  kArgVPageStride, kArgVSlotStride, kArgVHeadStride,
-  kArgOTokenStride, kArgOHeadStride, kArgLseHeadStride,
-  kArgQueryStartLoc, kArgContextLen, kArgKeyBegin, kArgKeyEnd, kArgKvStart,
-  kArgPageTable, kArgPageTableStride, kArgPageSize,
-  kArgRequestBegin, kArgRequestEnd, kArgTokenBegin, kArgTokenEnd,
-  kArgParams, kArgTables, kArgKeep, kArgKeepStride, kArgNumTokens,
+  kArgQ,
+  kArgK,
+  kArgV,
+  kArgO,
+  kArgLse,
+  kArgQTokenStride,
+  kArgQHeadStride,
+  kArgKPageStride,
+  kArgKSlotStride,
+  kArgKHeadStride,
+  kArgVPageStride,
+  kArgVSlotStride,
+  kArgVHeadStride,
+  kArgOTokenStride,
+  kArgOHeadStride,
+  kArgLseHeadStride,
+  kArgQueryStartLoc,
+  kArgContextLen,
+  kArgKeyBegin,
+  kArgKeyEnd,
+  kArgKvStart,
+  kArgPageTable,
+  kArgPageTableStride,
+  kArgPageSize,
+  kArgRequestBegin,
+  kArgRequestEnd,
+  kArgTokenBegin,
+  kArgTokenEnd,
+  kArgParams,
+  kArgTables,
+  kArgKeep,
+  kArgKeepStride,
+  kArgNumTokens,
   kNumNativeArgs
 };
 static_assert(sizeof(NativeArgs) == 8 * kNumNativeArgs, "one number per member");
@@ -76,8 +100,8 @@ using NativeKernel = void (*)(const NativeArgs *);
 /// Symbols that native code may refer to: single-precision libm functions and the memory functions
 /// LLVM emits by itself. The loader resolves these and refuses any other.
 constexpr const char *kNativeImports[] = {
-    "expf",  "exp2f", "expm1f", "logf",   "log2f",  "log1pf", "tanhf", "powf",   "sinf",
-    "cosf",  "erff",  "floorf", "ceilf",  "fmaf",   "sqrtf",  "memcpy", "memset", "memmove",
+    "expf", "exp2f", "expm1f", "logf",  "log2f", "log1pf", "tanhf",  "powf",   "sinf",
+    "cosf", "erff",  "floorf", "ceilf", "fmaf",  "sqrtf",  "memcpy", "memset", "memmove",
 };
 
 } // namespace attn::core

@@ -14,8 +14,8 @@ namespace attn::core {
 struct Problem {
   const KernelSpec *spec = nullptr;
   const Batch *batch = nullptr;
-  RowsView q;  ///< [tokens, heads, dim_qk], spec->qType
-  KvView k;    ///< spec->kvType
+  RowsView q; ///< [tokens, heads, dim_qk], spec->qType
+  KvView k;   ///< spec->kvType
   KvView v;
   KvLayout kv;
 

@@ -39,10 +39,10 @@ struct RowsView {
 /// kvStart[b] + k of "page" 0. With one, it is slot k % pageSize of page
 /// entries[b * requestStride + k / pageSize]; entries past the live pages are never read.
 struct KvLayout {
-  const int64_t *kvStart = nullptr;     ///< [num_reqs]; used without a page table
-  const int32_t *pageTable = nullptr;   ///< [num_reqs, requestStride] or null
-  int64_t requestStride = 0;            ///< entries between two requests' rows
-  int64_t pageSize = 0;                 ///< keys per page
+  const int64_t *kvStart = nullptr;   ///< [num_reqs]; used without a page table
+  const int32_t *pageTable = nullptr; ///< [num_reqs, requestStride] or null
+  int64_t requestStride = 0;          ///< entries between two requests' rows
+  int64_t pageSize = 0;               ///< keys per page
 };
 
 /// K or V: strides in elements, last dim contiguous. NHD, HND and interleaved caches are strides.

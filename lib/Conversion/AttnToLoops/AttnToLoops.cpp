@@ -3,10 +3,10 @@
 // Kernels to loops on the CPU.
 //
 // Loop nest: request, head, token, key; each attn.per is emitted where its indices become known.
-// One pass over the keys of a row with a running maximum m and sum l (Milakov and Gimelshein, online
-// softmax, 2018): when a score exceeds m, O and l are scaled by exp(m - s). Dropped keys, by mask or
-// by a score of -inf, are left before K or V is used for the sum, so what such a slot holds cannot
-// reach a result. l is kept in f64: it is a sum of up to seq_len positive terms.
+// One pass over the keys of a row with a running maximum m and sum l (Milakov and Gimelshein,
+// online softmax, 2018): when a score exceeds m, O and l are scaled by exp(m - s). Dropped keys, by
+// mask or by a score of -inf, are left before K or V is used for the sum, so what such a slot holds
+// cannot reach a result. l is kept in f64: it is a sum of up to seq_len positive terms.
 //
 // The dense-mask entry walks the same loops, bounds included, and stores the test's result.
 
@@ -145,8 +145,7 @@ void EntryEmitter::emitRequest(OpBuilder &builder) {
   LoopEmitter e(builder, getLoc());
   Value at = e.mul(context.b, e.constant(8));
   Value queryStart = e.loadIndex(context.arg(core::kArgQueryStartLoc), at);
-  Value queryEnd =
-      e.loadIndex(context.arg(core::kArgQueryStartLoc), e.add(at, e.constant(8)));
+  Value queryEnd = e.loadIndex(context.arg(core::kArgQueryStartLoc), e.add(at, e.constant(8)));
   Value contextLen = e.loadIndex(context.arg(core::kArgContextLen), at);
   keyBegin = e.loadIndex(context.arg(core::kArgKeyBegin), at);
   keyEnd = e.loadIndex(context.arg(core::kArgKeyEnd), at);
@@ -222,13 +221,12 @@ Value EntryEmitter::rowOffset(LoopEmitter &e, core::NativeArg tokenStride,
                e.mul(context.h, context.arg(headStride)));
 }
 
-Value EntryEmitter::keyRow(LoopEmitter &e, core::NativeArg pageStride,
-                           core::NativeArg slotStride, core::NativeArg headStride) {
+Value EntryEmitter::keyRow(LoopEmitter &e, core::NativeArg pageStride, core::NativeArg slotStride,
+                           core::NativeArg headStride) {
   Value null =
       LLVM::ZeroOp::create(e.builder, e.loc, LLVM::LLVMPointerType::get(kernel.getContext()));
   Value pageTable = context.arg(core::kArgPageTable);
-  Value paged =
-      LLVM::ICmpOp::create(e.builder, e.loc, LLVM::ICmpPredicate::ne, pageTable, null);
+  Value paged = LLVM::ICmpOp::create(e.builder, e.loc, LLVM::ICmpPredicate::ne, pageTable, null);
   auto branch = scf::IfOp::create(
       e.builder, e.loc, paged,
       [&](OpBuilder &b, Location loc) {
@@ -238,20 +236,18 @@ Value EntryEmitter::keyRow(LoopEmitter &e, core::NativeArg pageStride,
                              arith::DivUIOp::create(b, loc, context.k, size));
         Value page = in.loadI32(pageTable, in.mul(entry, in.constant(4)));
         Value slot = arith::RemUIOp::create(b, loc, context.k, size);
-        scf::YieldOp::create(b, loc,
-                             in.add(in.mul(page, context.arg(pageStride)),
-                                    in.mul(slot, context.arg(slotStride))));
+        scf::YieldOp::create(
+            b, loc,
+            in.add(in.mul(page, context.arg(pageStride)), in.mul(slot, context.arg(slotStride))));
       },
       [&](OpBuilder &b, Location loc) {
         LoopEmitter in(b, loc);
         Value start =
             in.loadIndex(context.arg(core::kArgKvStart), in.mul(context.b, in.constant(8)));
-        scf::YieldOp::create(b, loc,
-                             in.mul(in.add(start, context.k), context.arg(slotStride)));
+        scf::YieldOp::create(b, loc, in.mul(in.add(start, context.k), context.arg(slotStride)));
       });
   int64_t bytes = kernel.getKvType().getIntOrFloatBitWidth() / 8;
-  Value elements =
-      e.add(branch.getResult(0), e.mul(context.kvHead, context.arg(headStride)));
+  Value elements = e.add(branch.getResult(0), e.mul(context.kvHead, context.arg(headStride)));
   return e.mul(elements, e.constant(bytes));
 }
 
@@ -326,29 +322,27 @@ SmallVector<Value> EntryEmitter::emitUpdate(LoopEmitter &e, Value score, Value m
   };
   Value rises = arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::OGT, score, m);
   SmallVector<Value> scaled = e.guarded(rises, ValueRange{m, l}, [&](LoopEmitter &in) {
-    Value factor =
-        math::ExpOp::create(in.builder, in.loc, arith::SubFOp::create(in.builder, in.loc, m, score));
+    Value factor = math::ExpOp::create(in.builder, in.loc,
+                                       arith::SubFOp::create(in.builder, in.loc, m, score));
     loop(in.builder, in.constant(0), in.constant(kernel.getDimV()), [&](OpBuilder &lb, Value d) {
       LoopEmitter body(lb, getLoc());
       Value address = oAddress(body, d);
       Value old = LLVM::LoadOp::create(lb, getLoc(), lb.getF32Type(), address, 4);
-      LLVM::StoreOp::create(lb, getLoc(), arith::MulFOp::create(lb, getLoc(), old, factor),
-                            address, 4);
+      LLVM::StoreOp::create(lb, getLoc(), arith::MulFOp::create(lb, getLoc(), old, factor), address,
+                            4);
     });
     Value wide = arith::ExtFOp::create(in.builder, in.loc, in.builder.getF64Type(), factor);
     Value sum = arith::MulFOp::create(in.builder, in.loc, l, wide);
     return SmallVector<Value>{score, sum};
   });
-  Value weight = math::ExpOp::create(
-      b, e.loc, arith::SubFOp::create(b, e.loc, score, scaled[0]));
+  Value weight = math::ExpOp::create(b, e.loc, arith::SubFOp::create(b, e.loc, score, scaled[0]));
   loop(b, e.constant(0), e.constant(kernel.getDimV()), [&](OpBuilder &lb, Value d) {
     LoopEmitter body(lb, getLoc());
     Value v = loadElement(body, kernel.getKvType(), context.arg(core::kArgV), vRow, d);
     Value address = oAddress(body, d);
     Value old = LLVM::LoadOp::create(lb, getLoc(), lb.getF32Type(), address, 4);
     Value term = arith::MulFOp::create(lb, getLoc(), weight, v);
-    LLVM::StoreOp::create(lb, getLoc(), arith::AddFOp::create(lb, getLoc(), old, term), address,
-                          4);
+    LLVM::StoreOp::create(lb, getLoc(), arith::AddFOp::create(lb, getLoc(), old, term), address, 4);
   });
   Value wide = arith::ExtFOp::create(b, e.loc, b.getF64Type(), weight);
   return {scaled[0], arith::AddFOp::create(b, e.loc, scaled[1], wide)};
@@ -362,8 +356,7 @@ void EntryEmitter::emitForwardRow(OpBuilder &builder) {
   qRow = e.mul(rowOffset(e, core::kArgQTokenStride, core::kArgQHeadStride), e.constant(qBytes));
   oRow = e.mul(rowOffset(e, core::kArgOTokenStride, core::kArgOHeadStride), e.constant(4));
   auto storeO = [&](LoopEmitter &in, Value d, Value value) {
-    Value address =
-        in.address(context.arg(core::kArgO), in.add(oRow, in.mul(d, in.constant(4))));
+    Value address = in.address(context.arg(core::kArgO), in.add(oRow, in.mul(d, in.constant(4))));
     LLVM::StoreOp::create(in.builder, loc, value, address, 4);
   };
   loop(builder, e.constant(0), e.constant(kernel.getDimV()), [&](OpBuilder &b, Value d) {
@@ -382,8 +375,8 @@ void EntryEmitter::emitForwardRow(OpBuilder &builder) {
         Value keep = emitKeep(b);
         SmallVector<Value> next = in.guarded(keep, carried, [&](LoopEmitter &kept) {
           Value score = emitScore(kept.builder);
-          Value live = arith::CmpFOp::create(kept.builder, loc, arith::CmpFPredicate::UNE, score,
-                                             negInf);
+          Value live =
+              arith::CmpFOp::create(kept.builder, loc, arith::CmpFPredicate::UNE, score, negInf);
           return kept.guarded(live, carried, [&](LoopEmitter &alive) {
             return emitUpdate(alive, score, carried[0], carried[1]);
           });
@@ -413,8 +406,7 @@ void EntryEmitter::emitForwardRow(OpBuilder &builder) {
 
 namespace {
 
-class ConvertAttnToLoops
-    : public attn::impl::ConvertAttnToLoopsPassBase<ConvertAttnToLoops> {
+class ConvertAttnToLoops : public attn::impl::ConvertAttnToLoopsPassBase<ConvertAttnToLoops> {
 public:
   void runOnOperation() override {
     SmallVector<KernelOp> kernels(getOperation().getOps<KernelOp>());

@@ -17,8 +17,7 @@ Value LoopEmitter::bit(bool value) {
   return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(value));
 }
 Value LoopEmitter::f32(double value) {
-  return arith::ConstantOp::create(builder, loc,
-                                   builder.getFloatAttr(builder.getF32Type(), value));
+  return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(builder.getF32Type(), value));
 }
 Value LoopEmitter::add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
 Value LoopEmitter::sub(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
@@ -29,9 +28,7 @@ Value LoopEmitter::both(Value a, Value b) { return arith::AndIOp::create(builder
 Value LoopEmitter::cmp(Predicate predicate, Value a, Value b) {
   return arith::CmpIOp::create(builder, loc, predicate, a, b);
 }
-Value LoopEmitter::inside(Value index, Value extent) {
-  return cmp(Predicate::ult, index, extent);
-}
+Value LoopEmitter::inside(Value index, Value extent) { return cmp(Predicate::ult, index, extent); }
 
 Value LoopEmitter::address(Value base, Value byteOffset) {
   Value offset = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), byteOffset);
@@ -116,8 +113,7 @@ void LoopContext::loadTables(KernelOp kernel, LoopEmitter &e) {
     int64_t at = static_cast<int64_t>(sizeof(core::NativeTable)) * i;
     Table table;
     table.data = e.load(pointer, base, e.constant(at));
-    table.offsets =
-        e.load(pointer, base, e.constant(at + offsetof(core::NativeTable, offsets)));
+    table.offsets = e.load(pointer, base, e.constant(at + offsetof(core::NativeTable, offsets)));
     if (auto type = dyn_cast<TableType>(kernel.getTable(i).getType()))
       for (size_t d = 0; d < type.getDims().size(); ++d) {
         int64_t extent = at + offsetof(core::NativeTable, extents) + 8 * d;
@@ -205,13 +201,11 @@ std::pair<Value, Value> LoopContext::rowRange(OpBuilder &builder, Location loc, 
   LoopEmitter e(builder, loc);
   const Table &fields = get(table);
   // No rows covered: the host builds no table and passes null.
-  Value null =
-      LLVM::ZeroOp::create(builder, loc, LLVM::LLVMPointerType::get(builder.getContext()));
+  Value null = LLVM::ZeroOp::create(builder, loc, LLVM::LLVMPointerType::get(builder.getContext()));
   Value built = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, fields.data, null);
   Value outside[] = {e.constant(-1), e.constant(-1)};
-  SmallVector<Value> pair = e.guarded(built, outside, [&](LoopEmitter &in) {
-    return loadPair(in, fields.data, token);
-  });
+  SmallVector<Value> pair =
+      e.guarded(built, outside, [&](LoopEmitter &in) { return loadPair(in, fields.data, token); });
   return {pair[0], pair[1]};
 }
 
@@ -221,8 +215,7 @@ std::pair<Value, Value> LoopContext::documentId(OpBuilder &builder, Location loc
   const Table &fields = get(table);
   auto [first, count] = requestSpan(e, fields);
   Value has = e.inside(position, count);
-  Value none =
-      arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
+  Value none = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
   Value entry = e.add(first, position);
   Value id = e.guarded(has, none, [&](LoopEmitter &in) {
     return SmallVector<Value>{

@@ -67,8 +67,7 @@ public:
   std::pair<mlir::Value, mlir::Value> rowRange(mlir::OpBuilder &builder, mlir::Location loc,
                                                mlir::Value table) override;
   std::pair<mlir::Value, mlir::Value> documentId(mlir::OpBuilder &builder, mlir::Location loc,
-                                                 mlir::Value table,
-                                                 mlir::Value position) override;
+                                                 mlir::Value table, mlir::Value position) override;
 
 private:
   /// Fields of one NativeTable.

@@ -38,18 +38,15 @@ void RegionEmitter::emitOp(OpBuilder &builder, Operation &op) {
                    arith::IntegerOverflowFlagsAttr::get(builder.getContext(),
                                                         arith::IntegerOverflowFlags::none));
   if (auto math = dyn_cast<arith::ArithFastMathInterface>(clone))
-    clone->setAttr(
-        math.getFastMathAttrName(),
-        arith::FastMathFlagsAttr::get(builder.getContext(), arith::FastMathFlags::none));
+    clone->setAttr(math.getFastMathAttrName(),
+                   arith::FastMathFlagsAttr::get(builder.getContext(), arith::FastMathFlags::none));
 }
 
 void RegionEmitter::emitLoop(OpBuilder &builder, Operation &op) {
   auto loop = cast<scf::ForOp>(op);
   Location loc = op.getLoc();
   IRMapping &mapping = context.getMapping();
-  auto index = [&](int64_t v) -> Value {
-    return arith::ConstantIndexOp::create(builder, loc, v);
-  };
+  auto index = [&](int64_t v) -> Value { return arith::ConstantIndexOp::create(builder, loc, v); };
   Value lb = mapping.lookup(loop.getLowerBound()), ub = mapping.lookup(loop.getUpperBound());
   Value step = mapping.lookup(loop.getStep());
   Value zero = index(0), one = index(1);
@@ -127,9 +124,8 @@ static Value emitDivision(OpBuilder &b, Operation &op, Value x, Value y) {
     result = arith::SelectOp::create(b, loc, correct, moved, result);
   }
   if (!isUnsigned) {
-    Value negated = isa<arith::RemSIOp>(op)
-                        ? zero
-                        : arith::SubIOp::create(b, loc, zero, x).getResult();
+    Value negated =
+        isa<arith::RemSIOp>(op) ? zero : arith::SubIOp::create(b, loc, zero, x).getResult();
     result = arith::SelectOp::create(b, loc, negates, negated, result);
   }
   return arith::SelectOp::create(b, loc, isZero, zero, result);
@@ -145,9 +141,8 @@ static Value emitShift(OpBuilder &b, Operation &op, Value x, Value y) {
   Value amount = arith::SelectOp::create(b, loc, small, y, limit);
   if (isa<arith::ShRSIOp>(op))
     return arith::ShRSIOp::create(b, loc, x, amount);
-  Value shifted = isa<arith::ShLIOp>(op)
-                      ? arith::ShLIOp::create(b, loc, x, amount).getResult()
-                      : arith::ShRUIOp::create(b, loc, x, amount).getResult();
+  Value shifted = isa<arith::ShLIOp>(op) ? arith::ShLIOp::create(b, loc, x, amount).getResult()
+                                         : arith::ShRUIOp::create(b, loc, x, amount).getResult();
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
   return arith::SelectOp::create(b, loc, small, shifted, zero);
 }

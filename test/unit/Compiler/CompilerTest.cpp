@@ -193,12 +193,14 @@ TEST(Compile, RefusesByName) {
   gpu.targets = {};
   EXPECT_EQ(errorOf(gemma("a", "l", "m"), gpu), "no target is given, available: cpu");
   EXPECT_EQ(errorOf("module {}"), "test.mlir:1:1: error: the spec holds no attn.kernel");
-  EXPECT_EQ(errorOf(causal("heads(3) kv_heads(2) dim(64) q(f32) kv(f32)")),
-            "test.mlir:1:1: error: 'attn.kernel' op heads is expected to be a multiple of kv_heads, "
-            "got 3 and 2 (attn-C11)");
-  EXPECT_EQ(errorOf("attn.kernel @\"a b\" heads(1) dim(16) q(f32) kv(f32) {}"),
-            "test.mlir:1:1: error: 'attn.kernel' op symbol is expected to be letters, digits, '_', '.', "
-            "'-' or '$'");
+  EXPECT_EQ(
+      errorOf(causal("heads(3) kv_heads(2) dim(64) q(f32) kv(f32)")),
+      "test.mlir:1:1: error: 'attn.kernel' op heads is expected to be a multiple of kv_heads, "
+      "got 3 and 2 (attn-C11)");
+  EXPECT_EQ(
+      errorOf("attn.kernel @\"a b\" heads(1) dim(16) q(f32) kv(f32) {}"),
+      "test.mlir:1:1: error: 'attn.kernel' op symbol is expected to be letters, digits, '_', '.', "
+      "'-' or '$'");
 }
 
 TEST(Compile, StagesAreText) {

@@ -14,8 +14,8 @@ namespace attn {
 #define GEN_PASS_REGISTRATION
 #include "conversion/Passes.h.inc"
 
-/// Symbols of the two entries of kernel `name`. The prefixes keep them apart from each other and from
-/// library functions, whatever a kernel is called.
+/// Symbols of the two entries of kernel `name`. The prefixes keep them apart from each other and
+/// from library functions, whatever a kernel is called.
 inline std::string getForwardEntryName(llvm::StringRef name) {
   return ("attn.forward." + name).str();
 }

@@ -75,10 +75,9 @@ void TableType::print(AsmPrinter &printer) const {
 LogicalResult TableType::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<core::TableDim> dims, Type element) {
   if (dims.empty() || static_cast<int64_t>(dims.size()) > core::kMaxTableRank)
-    return emitError() << "a table has 1 to " << core::kMaxTableRank << " dims, got "
-                       << dims.size() << " (attn-C32)";
-  if (!element.isInteger(8) && !element.isInteger(32) && !element.isInteger(64) &&
-      !element.isF32())
+    return emitError() << "a table has 1 to " << core::kMaxTableRank << " dims, got " << dims.size()
+                       << " (attn-C32)";
+  if (!element.isInteger(8) && !element.isInteger(32) && !element.isInteger(64) && !element.isF32())
     return emitError() << "table elements are i8, i32, i64 or f32, got " << element
                        << " (attn-C33)";
   return success();

@@ -92,8 +92,7 @@ static LogicalResult verifyPerUse(Operation *nested, ArrayRef<IndexRole> roles) 
       if (!llvm::is_contained(roles, role)) {
         InFlightDiagnostic diag = nested->emitOpError()
                                   << "uses a value of level " << stringifyLevel(per.getLevel())
-                                  << " where %" << getRoleName(role)
-                                  << " is not known (attn-C23)";
+                                  << " where %" << getRoleName(role) << " is not known (attn-C23)";
         diag.attachNote(per.getLoc()) << "the value is computed here";
         return diag;
       }
@@ -241,9 +240,9 @@ LogicalResult PerOp::verifyRegions() {
 LogicalResult attn::verifyIndexOperand(Operation *op, Value value, IndexRole role) {
   if (getIndexRole(value) == role)
     return success();
-  InFlightDiagnostic diag = op->emitOpError() << "operand " << getRoleName(role)
-                                              << " is expected to be the region's argument %"
-                                              << getRoleName(role);
+  InFlightDiagnostic diag = op->emitOpError()
+                            << "operand " << getRoleName(role)
+                            << " is expected to be the region's argument %" << getRoleName(role);
   if (auto got = getIndexRole(value))
     diag << ", got %" << getRoleName(*got);
   else

@@ -129,9 +129,8 @@ LogicalResult LoadOp::toProgram(ProgramBuilder &builder) {
   SmallVector<core::NodeId> operands;
   for (Value index : getIndices())
     operands.push_back(builder.lookup(index));
-  builder.bind(getResult(),
-               builder.add(NodeOp::TableLoad, *getScalarType(getResult().getType()), operands,
-                           builder.tableNumber(getTable())));
+  builder.bind(getResult(), builder.add(NodeOp::TableLoad, *getScalarType(getResult().getType()),
+                                        operands, builder.tableNumber(getTable())));
   return success();
 }
 
@@ -168,7 +167,9 @@ public:
       : builder(builder), loc(loc), context(context) {}
 
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
-  Value bit(bool value) { return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(value)); }
+  Value bit(bool value) {
+    return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(value));
+  }
   Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
   Value sub(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
   Value both(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
@@ -180,8 +181,7 @@ public:
   Value bound(Value value, IntegerAttr literal) {
     if (literal)
       return constant(literal.getInt());
-    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
-                                      context.lookup(value));
+    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), context.lookup(value));
   }
 
   OpBuilder &builder;
@@ -229,8 +229,8 @@ SmallVector<Value> MmPrefixOp::lowerElement(OpBuilder &builder, ElementContext &
       });
   Value keep = loop.getResult(0);
   if (getClamp() || getClampLiteralAttr())
-    keep = e.both(keep, e.cmp(Predicate::sle, e.sub(q, k),
-                              e.bound(getClamp(), getClampLiteralAttr())));
+    keep = e.both(keep,
+                  e.cmp(Predicate::sle, e.sub(q, k), e.bound(getClamp(), getClampLiteralAttr())));
   return {keep};
 }
 
@@ -241,10 +241,8 @@ SmallVector<Value> PrefixOp::lowerElement(OpBuilder &builder, ElementContext &co
 
 SmallVector<Value> DocumentOp::lowerElement(OpBuilder &builder, ElementContext &context) {
   Emitter e(builder, getLoc(), context);
-  auto [hasQ, docQ] =
-      context.documentId(builder, getLoc(), getDocuments(), context.lookup(getQ()));
-  auto [hasK, docK] =
-      context.documentId(builder, getLoc(), getDocuments(), context.lookup(getK()));
+  auto [hasQ, docQ] = context.documentId(builder, getLoc(), getDocuments(), context.lookup(getQ()));
+  auto [hasK, docK] = context.documentId(builder, getLoc(), getDocuments(), context.lookup(getK()));
   return {e.both(e.both(hasQ, hasK), e.cmp(Predicate::eq, docQ, docK))};
 }
 

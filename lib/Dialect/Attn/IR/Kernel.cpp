@@ -220,8 +220,7 @@ void KernelOp::print(OpAsmPrinter &p) {
   unsigned params = static_cast<unsigned>(getNumParams());
   Block &block = getBody().front();
   if (getScaleAttr())
-    p << " scale(" << FloatAttr::get(Float64Type::get(getContext()), *getScale()).getValue()
-      << ")";
+    p << " scale(" << FloatAttr::get(Float64Type::get(getContext()), *getScale()).getValue() << ")";
   if (getScaleParam())
     p << " scale(" << block.getArgument(*getScaleParam()) << ")";
   if (params) {
@@ -254,16 +253,13 @@ void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setN
 // Constraints
 //===----------------------------------------------------------------------===//
 
-static bool isKernelElementType(Type type) {
-  return type.isF32() || type.isF16() || type.isBF16();
-}
+static bool isKernelElementType(Type type) { return type.isF32() || type.isF16() || type.isBF16(); }
 
 LogicalResult KernelOp::verify() {
   auto positive = [&](int64_t value, StringRef clause) -> LogicalResult {
     if (value > 0)
       return success();
-    return emitOpError() << clause << " is expected to be positive, got " << value
-                         << " (attn-C10)";
+    return emitOpError() << clause << " is expected to be positive, got " << value << " (attn-C10)";
   };
   if (failed(positive(getHeads(), "heads")) || failed(positive(getKvHeads(), "kv_heads")) ||
       failed(positive(getDim(), "dim")) || failed(positive(getDimV(), "dim_v")))
@@ -285,7 +281,8 @@ LogicalResult KernelOp::verify() {
 /// True for names that the printer writes as they are.
 static bool isIdentifier(StringRef name) {
   return !name.empty() && (llvm::isAlpha(name.front()) || name.front() == '_') &&
-         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || StringRef("_.-$").contains(c); });
+         llvm::all_of(name,
+                      [](char c) { return llvm::isAlnum(c) || StringRef("_.-$").contains(c); });
 }
 
 static LogicalResult verifyArguments(KernelOp kernel) {
@@ -310,9 +307,9 @@ static LogicalResult verifyArguments(KernelOp kernel) {
                                   << "' (attn-C15)";
     if (i < params) {
       if (!type.isInteger(32) && !type.isInteger(64) && !type.isF32())
-        return kernel.emitOpError() << "parameter '" << name
-                                    << "' is expected to be i32, i64 or f32, got " << type
-                                    << " (attn-C19)";
+        return kernel.emitOpError()
+               << "parameter '" << name << "' is expected to be i32, i64 or f32, got " << type
+               << " (attn-C19)";
       continue;
     }
     if (!isa<RangesType, DocumentsType, QueryRangesType, TableType>(type))

@@ -18,8 +18,7 @@ using namespace attn;
 // Constraints
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyIndices(Operation *op,
-                                   ArrayRef<std::pair<Value, IndexRole>> operands) {
+static LogicalResult verifyIndices(Operation *op, ArrayRef<std::pair<Value, IndexRole>> operands) {
   for (auto [value, role] : operands)
     if (failed(verifyIndexOperand(op, value, role)))
       return failure();
@@ -37,8 +36,7 @@ static LogicalResult verifyOneOf(Operation *op, Value value, Attribute literal, 
 }
 
 /// attn-C3: radii are never negative.
-static LogicalResult verifyRadius(Operation *op, Value value, IntegerAttr literal,
-                                  StringRef name) {
+static LogicalResult verifyRadius(Operation *op, Value value, IntegerAttr literal, StringRef name) {
   if (failed(verifyOneOf(op, value, literal, /*required=*/false, name)))
     return failure();
   APInt constant;
@@ -84,9 +82,8 @@ LogicalResult SlidingOp::verify() {
 }
 
 LogicalResult MmPrefixOp::verify() {
-  if (failed(verifyIndices(*this, {{getB(), IndexRole::B},
-                                   {getQ(), IndexRole::Q},
-                                   {getK(), IndexRole::K}})))
+  if (failed(verifyIndices(
+          *this, {{getB(), IndexRole::B}, {getQ(), IndexRole::Q}, {getK(), IndexRole::K}})))
     return failure();
   return verifyRadius(*this, getClamp(), getClampLiteralAttr(), "clamp");
 }
@@ -98,8 +95,8 @@ LogicalResult PrefixOp::verify() {
 }
 
 LogicalResult DocumentOp::verify() {
-  return verifyIndices(
-      *this, {{getB(), IndexRole::B}, {getQ(), IndexRole::Q}, {getK(), IndexRole::K}});
+  return verifyIndices(*this,
+                       {{getB(), IndexRole::B}, {getQ(), IndexRole::Q}, {getK(), IndexRole::K}});
 }
 
 LogicalResult GlobalOp::verify() {
@@ -244,8 +241,8 @@ Value MmPrefixOp::emitRowLookup(OpBuilder &builder, Value rows) {
   Value keep = emitInRow(builder, getLoc(), rows, getQ(), getK());
   if (!getClamp() && !getClampLiteralAttr())
     return keep;
-  Value window = WindowOp::create(builder, getLoc(), builder.getI1Type(), getQ(), getK(), getClamp(),
-                                  Value(), getClampLiteralAttr(), IntegerAttr());
+  Value window = WindowOp::create(builder, getLoc(), builder.getI1Type(), getQ(), getK(),
+                                  getClamp(), Value(), getClampLiteralAttr(), IntegerAttr());
   return AndOp::create(builder, getLoc(), keep, window);
 }
 

@@ -329,8 +329,8 @@ LogicalResult ProgramBuilder::addFor(Operation &op) {
     program.nodes[leaf].ref = result;
   bind(loop.getResult(0), result);
   for (unsigned i = 1; i < loop.getNumResults(); ++i)
-    bind(loop.getResult(i), add(NodeOp::ForResult, *getScalarType(loop.getResult(i).getType()), {},
-                                result, i));
+    bind(loop.getResult(i),
+         add(NodeOp::ForResult, *getScalarType(loop.getResult(i).getType()), {}, result, i));
   return success();
 }
 

@@ -267,8 +267,8 @@ Value BoundMaterializer::emitNode(const BoundNode &node) {
     if (node.kind == Kind::Select)
       condition = emitValue(node.value);
     else
-      condition = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, q,
-                                        emitNode(*node.c));
+      condition =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, q, emitNode(*node.c));
     Value a = emitNode(*node.a), b = emitNode(*node.b);
     v = arith::SelectOp::create(builder, loc, condition, a, b);
     break;
@@ -479,16 +479,15 @@ RowSet WindowOp::getRowSet(RowSetAnalysis &) {
   if (getLeft() || getLeftLiteralAttr())
     lo = Bound::difference(Bound::query(), radius(getLeft(), getLeftLiteralAttr(), 0));
   if (getRight() || getRightLiteralAttr())
-    hi = Bound::sum(Bound::query(), Bound::sum(radius(getRight(), getRightLiteralAttr(), 0),
-                                               Bound::constant(1)));
+    hi = Bound::sum(Bound::query(),
+                    Bound::sum(radius(getRight(), getRightLiteralAttr(), 0), Bound::constant(1)));
   return RowSet::of(lo, hi);
 }
 
 RowSet SlidingOp::getRowSet(RowSetAnalysis &) {
   if (dependOnKey({getCount()}))
     return RowSet::unknown(getResult());
-  Bound older =
-      Bound::sum(radius(getCount(), getCountLiteralAttr(), 1), Bound::constant(-1));
+  Bound older = Bound::sum(radius(getCount(), getCountLiteralAttr(), 1), Bound::constant(-1));
   return RowSet::of(Bound::difference(Bound::query(), older), Bound::posInf());
 }
 

@@ -32,8 +32,7 @@ static bool isFused(Value keep) {
   if (keep.getDefiningOp<InRowsOp>())
     return true;
   auto both = keep.getDefiningOp<OrOp>();
-  return both && both.getLhs().getDefiningOp<InRowsOp>() &&
-         both.getRhs().getDefiningOp<InRowsOp>();
+  return both && both.getLhs().getDefiningOp<InRowsOp>() && both.getRhs().getDefiningOp<InRowsOp>();
 }
 
 /// Erases operations of `block` that nothing uses any more, last first.
@@ -71,8 +70,8 @@ public:
     }
     if (runs > kMaxFusedRuns) {
       remarkMissed(mask.getLoc(), "FuseIntervals",
-                   "mask is not fused: its rows are " + Twine(runs) +
-                       " intervals, the limit is " + Twine(kMaxFusedRuns));
+                   "mask is not fused: its rows are " + Twine(runs) + " intervals, the limit is " +
+                       Twine(kMaxFusedRuns));
       return markAllAnalysesPreserved();
     }
     rewrite(mask, yield, rows);

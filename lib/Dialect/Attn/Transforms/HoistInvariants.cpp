@@ -10,8 +10,8 @@
 // Operations that depend on q and k, or on the score, stay; so do mask operations that depend on k,
 // since the bounds of tiles are read off them.
 //
-// Correctness: regions are pure and tables constant during a launch, so a value is the same wherever
-// its indices are known. Complexity: linear in operations.
+// Correctness: regions are pure and tables constant during a launch, so a value is the same
+// wherever its indices are known. Complexity: linear in operations.
 
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
@@ -136,9 +136,8 @@ private:
     SmallVector<Type> types;
     for (Operation *op : ops)
       for (Value result : op->getResults())
-        if (llvm::any_of(result.getUsers(), [&](Operation *user) {
-              return !isInside(user, moved);
-            })) {
+        if (llvm::any_of(result.getUsers(),
+                         [&](Operation *user) { return !isInside(user, moved); })) {
           results.push_back(result);
           types.push_back(result.getType());
         }
@@ -154,14 +153,12 @@ private:
     for (Operation *op : ops)
       op->moveBefore(&block, block.end());
     for (auto [outer, argument] : arguments)
-      outer.replaceUsesWithIf(argument, [&](OpOperand &use) {
-        return per->isAncestor(use.getOwner());
-      });
+      outer.replaceUsesWithIf(argument,
+                              [&](OpOperand &use) { return per->isAncestor(use.getOwner()); });
     YieldOp::create(inner, loc, results);
     for (auto [value, result] : llvm::zip(results, per.getResults()))
-      value.replaceUsesWithIf(result, [&](OpOperand &use) {
-        return !per->isAncestor(use.getOwner());
-      });
+      value.replaceUsesWithIf(result,
+                              [&](OpOperand &use) { return !per->isAncestor(use.getOwner()); });
     report(region, ops.size(), stringifyLevel(level));
   }
 

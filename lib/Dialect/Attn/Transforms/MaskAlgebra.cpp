@@ -52,15 +52,13 @@ static bool leafImplies(const MaskLeaf &x, const MaskLeaf &y) {
     return covers(x.left, y.left);
   bool isPrefix = x.kind == MaskLeaf::Prefix || x.kind == MaskLeaf::Global;
   if (isPrefix && (y.kind == x.kind || y.kind == MaskLeaf::Global))
-    return x.left.literal && y.left.literal ? *x.left.literal <= *y.left.literal
-                                            : x.left == y.left;
+    return x.left.literal && y.left.literal ? *x.left.literal <= *y.left.literal : x.left == y.left;
   return false;
 }
 
 /// Every key is kept by `x` or by `y`: a band to the right and one to the left meet at q.
 static bool leavesCoverAll(const MaskLeaf &x, const MaskLeaf &y) {
-  return (x.isLeftOnly() && y.isRightOnly() && x.left.isNonNegative() &&
-          y.right.isNonNegative()) ||
+  return (x.isLeftOnly() && y.isRightOnly() && x.left.isNonNegative() && y.right.isNonNegative()) ||
          (x.isRightOnly() && y.isLeftOnly() && x.right.isNonNegative() && y.left.isNonNegative());
 }
 
@@ -295,9 +293,9 @@ Id MaskAlgebra::restructure(Id root, ArrayRef<Id> pinned, bool &refused) {
   // The first four make a node simpler, so they may cost nothing and save nothing; the others only
   // move operations about.
   static constexpr Rule rules[] = {
-      {&MaskAlgebra::flatten, false},         {&MaskAlgebra::narrowBands, false},
-      {&MaskAlgebra::clampRanges, false},     {&MaskAlgebra::dropComplements, false},
-      {&MaskAlgebra::deMorgan, true},         {&MaskAlgebra::factor, true},
+      {&MaskAlgebra::flatten, false},     {&MaskAlgebra::narrowBands, false},
+      {&MaskAlgebra::clampRanges, false}, {&MaskAlgebra::dropComplements, false},
+      {&MaskAlgebra::deMorgan, true},     {&MaskAlgebra::factor, true},
   };
   auto count = [&](Id id) {
     SmallVector<Id> roots(pinned);
@@ -456,7 +454,8 @@ std::optional<Id> MaskAlgebra::factor(Id id) {
   SmallVector<Id> rest, factored;
   SmallVector<Id> operands(nodes[id].operands.begin(), nodes[id].operands.end());
   for (Id operand : operands) {
-    if (nodes[operand].kind != dual || !llvm::is_contained(nodes[operand].operands, common->first)) {
+    if (nodes[operand].kind != dual ||
+        !llvm::is_contained(nodes[operand].operands, common->first)) {
       rest.push_back(operand);
       continue;
     }

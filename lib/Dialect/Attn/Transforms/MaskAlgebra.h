@@ -46,10 +46,10 @@ struct MaskLeaf {
     Prefix,   ///< k < left
     Global    ///< k < left or q < left
   } kind = Opaque;
-  mlir::Value value;           ///< Opaque
+  mlir::Value value;             ///< Opaque
   mlir::Operation *op = nullptr; ///< Named
-  mlir::Value ranges;          ///< MmPrefix
-  MaskSide left, right;        ///< `left` is the clamp of MmPrefix, n of Prefix and Global
+  mlir::Value ranges;            ///< MmPrefix
+  MaskSide left, right;          ///< `left` is the clamp of MmPrefix, n of Prefix and Global
 
   bool isLeftOnly() const { return kind == Band && left.isPresent() && !right.isPresent(); }
   bool isRightOnly() const { return kind == Band && !left.isPresent() && right.isPresent(); }
@@ -78,8 +78,8 @@ public:
 
   /// Operations that the nodes below `roots` are, each once.
   size_t countOps(llvm::ArrayRef<Id> roots) const;
-  /// The same mask with no more operations, all of `pinned` staying alive anyway. `refused` is set if
-  /// a common operand or De Morgan's rule was not used because its parts have other uses.
+  /// The same mask with no more operations, all of `pinned` staying alive anyway. `refused` is set
+  /// if a common operand or De Morgan's rule was not used because its parts have other uses.
   Id restructure(Id root, llvm::ArrayRef<Id> pinned, bool &refused);
 
 private:

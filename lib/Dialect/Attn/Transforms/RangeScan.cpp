@@ -345,7 +345,9 @@ Variable ScanMatcher::classify(const LinearForm &form) {
       return {onQ ? Test::QFromStart : Test::KFromStart, {}, form, {}};
     if (e == 1 && form.constant == 1)
       return {onQ ? Test::QPastEnd : Test::KPastEnd, {}, form, {}};
-    return {Test::Other, {}, form,
+    return {Test::Other,
+            {},
+            form,
             (Twine("its test of ") + (onQ ? "q" : "k") + " against the range's " +
              (s ? "start" : "end") + " is not the inclusive one")
                 .str()};

@@ -72,7 +72,8 @@ LevelOrKernel getLevel(const DependenceSet &set);
 /// attn-C1: `value` is the argument of `role` of the region around `op`; else an error at `op`.
 llvm::LogicalResult verifyIndexOperand(mlir::Operation *op, mlir::Value value, IndexRole role);
 
-/// attn-C23 for an operation of the kernel's body, where no index is known, and what is nested in it.
+/// attn-C23 for an operation of the kernel's body, where no index is known, and what is nested in
+/// it.
 llvm::LogicalResult verifyKernelLevel(mlir::Operation *op);
 
 } // namespace attn

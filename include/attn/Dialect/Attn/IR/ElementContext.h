@@ -32,8 +32,8 @@ public:
                                                           mlir::Location loc, mlir::Value table,
                                                           mlir::Value index) = 0;
   /// Inclusive (start, end) of the current row (index type), (-1, -1) outside.
-  virtual std::pair<mlir::Value, mlir::Value> rowRange(mlir::OpBuilder &builder,
-                                                       mlir::Location loc, mlir::Value table) = 0;
+  virtual std::pair<mlir::Value, mlir::Value> rowRange(mlir::OpBuilder &builder, mlir::Location loc,
+                                                       mlir::Value table) = 0;
   /// Whether the current request's document table holds position `position` (lowered, index), and
   /// the id there (i32).
   virtual std::pair<mlir::Value, mlir::Value> documentId(mlir::OpBuilder &builder,

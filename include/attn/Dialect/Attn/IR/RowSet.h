@@ -58,8 +58,8 @@ public:
   static Bound posInf();
   static Bound constant(int64_t value);
   static Bound query();
-  /// A value of the region (i32, or an index in range of positions) that does not depend on k, known
-  /// to be >= `lowerBound` if given.
+  /// A value of the region (i32, or an index in range of positions) that does not depend on k,
+  /// known to be >= `lowerBound` if given.
   static Bound value(mlir::Value value, std::optional<int64_t> lowerBound = std::nullopt);
   static Bound sum(Bound a, Bound b);
   static Bound difference(Bound a, Bound b);
