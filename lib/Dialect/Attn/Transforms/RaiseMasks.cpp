@@ -3,10 +3,10 @@
 // Hand-written predicates become named mask operations.
 //
 // Comparisons. Both sides are brought to a linear form in q, k and k-free values (LinearForm.h),
-// exactly or not at all, and solved for k: k < bound or k >= bound. The bound decides the operation:
-// q + 1 is causal, q plus a constant a window, an i32 that is the same for a request a prefix,
-// anything else one half of attn.in_rows. A radius that is a parameter stays arithmetic: as the
-// operand of attn.window it would be refused below 0, which the comparison is not.
+// exactly or not at all, and solved for k: k < bound or k >= bound. The bound decides the
+// operation: q + 1 is causal, q plus a constant a window, an i32 that is the same for a request a
+// prefix, anything else one half of attn.in_rows. A radius that is a parameter stays arithmetic: as
+// the operand of attn.window it would be refused below 0, which the comparison is not.
 //
 // Scans over ranges: RangeScan.h. Logic on i1 is raised as it stands.
 //
@@ -118,10 +118,10 @@ void RaiseMasks::raiseScan(scf::ForOp loop) {
     return;
   }
   OpBuilder builder(loop);
-  Value keep = MmPrefixOp::create(builder, loc, builder.getI1Type(), scan->ranges,
-                                  getIndexArgument(loop, IndexRole::B),
-                                  getIndexArgument(loop, IndexRole::Q),
-                                  getIndexArgument(loop, IndexRole::K), Value(), IntegerAttr());
+  Value keep =
+      MmPrefixOp::create(builder, loc, builder.getI1Type(), scan->ranges,
+                         getIndexArgument(loop, IndexRole::B), getIndexArgument(loop, IndexRole::Q),
+                         getIndexArgument(loop, IndexRole::K), Value(), IntegerAttr());
   for (auto [condition, holds] : scan->conditions) {
     moveOut(condition, loop);
     keep = AndOp::create(builder, loc, keep, holds ? condition : negate(builder, loc, condition));
@@ -166,8 +166,7 @@ Value RaiseMasks::raiseLogic(Operation *op, OpBuilder &builder) {
       Value other = op->getOperand(1 - i);
       return *constant != isEqual ? negate(builder, loc, other) : other;
     }
-  remarkMissed(loc, "RaiseMasks",
-               "'" + op->getName().getStringRef() + "' of two masks is kept");
+  remarkMissed(loc, "RaiseMasks", "'" + op->getName().getStringRef() + "' of two masks is kept");
   return {};
 }
 
@@ -261,7 +260,7 @@ Value RaiseMasks::emitHalf(const LinearForm &bound, bool below, OpBuilder &build
       return PrefixOp::create(builder, loc, i1, k, n, IntegerAttr());
   }
   Value edge = emitForm(builder, loc, bound, q, forms);
-  Value open = arith::ConstantIndexOp::create(builder, loc,
-                                              below ? -kPositionLimit : kPositionLimit);
+  Value open =
+      arith::ConstantIndexOp::create(builder, loc, below ? -kPositionLimit : kPositionLimit);
   return InRowsOp::create(builder, loc, k, below ? open : edge, below ? edge : open);
 }

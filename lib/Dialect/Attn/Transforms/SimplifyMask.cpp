@@ -7,9 +7,9 @@
 // uses stay alive whatever happens, so they count as kept; with this the number of operations never
 // grows.
 //
-// Complexity: quadratic in the operands of a chain; the rules that are kept by count are quadratic in
-// the mask and are not tried past kMaxRestructured nodes. Refusals, with a remark: such masks, and
-// common operands whose use would add operations.
+// Complexity: quadratic in the operands of a chain; the rules that are kept by count are quadratic
+// in the mask and are not tried past kMaxRestructured nodes. Refusals, with a remark: such masks,
+// and common operands whose use would add operations.
 
 #include "MaskAlgebra.h"
 #include "attn/Dialect/Attn/IR/AttnOps.h"
@@ -95,9 +95,7 @@ private:
   bool isLogic(Operation *op) const {
     return op && op->getBlock() == &block && isa<AndOp, OrOp, NotOp>(op);
   }
-  bool isConsumer(Operation *op) const {
-    return isLogic(op) || op == block.getTerminator();
-  }
+  bool isConsumer(Operation *op) const { return isLogic(op) || op == block.getTerminator(); }
   Built build(Value value);
   Built buildValue(Value value);
   void collectChain(Operation *op, SmallVectorImpl<Value> &operands);
@@ -189,9 +187,8 @@ MaskSimplifier::Built MaskSimplifier::buildValue(Value value) {
   if (matchPattern(value, m_ConstantInt(&constant)))
     return {algebra.constant(constant.isOne()), true};
   Operation *op = value.getDefiningOp();
-  bool isShared = llvm::any_of(value.getUsers(), [&](Operation *user) {
-    return !isConsumer(user);
-  });
+  bool isShared =
+      llvm::any_of(value.getUsers(), [&](Operation *user) { return !isConsumer(user); });
   if (!isLogic(op) || isShared) {
     MaskLeaf leaf;
     if (isLogic(op))

@@ -370,7 +370,7 @@ def check_bounds(kernel, settings, keep):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--attn-opt", required=True)
-    parser.add_argument("--count", type=int, default=80)
+    parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     settings = make_settings(args.seed)
