@@ -301,59 +301,57 @@ static FailureOr<core::Artifact> compileModule(ModuleOp module, const CompileOpt
   return artifact;
 }
 
-namespace {
-/// A context with collected diagnostics, and remarks if they are asked for.
-struct CompileContext {
-  explicit CompileContext(const CompileOptions &options)
-      : context(makeContext()), diagnostics(context.get()) {
-    remarks = !options.explain || succeeded(enableExplain(context.get(), options.explain));
-  }
-
-  std::unique_ptr<MLIRContext> context;
-  DiagnosticCollector diagnostics;
-  bool remarks = true;
-};
-} // namespace
+/// Parses `spec` in a context of its own and hands the module to `use`, which gives a
+/// FailureOr<Value>; a failure becomes the collected diagnostics.
+template <class Value, class Use>
+static llvm::Expected<Value> withSpec(StringRef spec, StringRef name, const CompileOptions &options,
+                                      Use use) {
+  if (llvm::Error error = checkTargets(options.targets))
+    return error;
+  std::unique_ptr<MLIRContext> context = makeContext();
+  DiagnosticCollector diagnostics(context.get());
+  if (options.explain && failed(enableExplain(context.get(), options.explain)))
+    return diagnostics.takeError("remarks are not available");
+  OwningOpRef<ModuleOp> module = parse(spec, name, context.get());
+  if (!module)
+    return diagnostics.takeError(name + ": the spec does not parse");
+  FailureOr<Value> value = use(*module);
+  if (failed(value))
+    return diagnostics.takeError(name + ": compilation failed");
+  return std::move(*value);
+}
 
 llvm::Expected<core::Artifact> compiler::compile(StringRef spec, StringRef name,
                                                  const CompileOptions &options) {
-  if (llvm::Error error = checkTargets(options.targets))
-    return error;
-  CompileContext state(options);
-  if (!state.remarks)
-    return state.diagnostics.takeError("remarks are not available");
-  OwningOpRef<ModuleOp> module = parse(spec, name, state.context.get());
-  if (!module)
-    return state.diagnostics.takeError(name + ": the spec does not parse");
-  FailureOr<core::Artifact> artifact = compileModule(*module, options);
-  if (failed(artifact))
-    return state.diagnostics.takeError(name + ": compilation failed");
-  return std::move(*artifact);
+  return withSpec<core::Artifact>(spec, name, options,
+                                  [&](ModuleOp module) { return compileModule(module, options); });
 }
 
-llvm::Expected<std::string> compiler::emitText(StringRef spec, StringRef name, Stage stage,
-                                               const CompileOptions &options) {
-  if (llvm::Error error = checkTargets(options.targets))
-    return error;
-  CompileContext state(options);
-  if (!state.remarks)
-    return state.diagnostics.takeError("remarks are not available");
-  OwningOpRef<ModuleOp> module = parse(spec, name, state.context.get());
-  if (!module)
-    return state.diagnostics.takeError(name + ": the spec does not parse");
-  if (failed(readModule(*module)) || failed(runMaskPasses(*module, options)))
-    return state.diagnostics.takeError(name + ": compilation failed");
-  if (stage == Stage::Attn) {
+/// The module at `stage` as text; changes the module.
+static FailureOr<std::string> printStage(ModuleOp module, compiler::Stage stage,
+                                         const CompileOptions &options) {
+  if (failed(readModule(module)) || failed(runMaskPasses(module, options)))
+    return failure();
+  if (stage == compiler::Stage::Attn) {
     std::string text;
     llvm::raw_string_ostream stream(text);
     module->print(stream);
     return text + "\n";
   }
-  PassManager passes(state.context.get());
-  buildNativePipeline(passes);
-  if (failed(passes.run(*module)))
-    return state.diagnostics.takeError(name + ": compilation failed");
-  return emitLlvmText(*module, options.optLevel);
+  PassManager passes(module.getContext());
+  compiler::buildNativePipeline(passes);
+  if (failed(passes.run(module)))
+    return failure();
+  llvm::Expected<std::string> text = compiler::emitLlvmText(module, options.optLevel);
+  if (!text)
+    return module.emitError(llvm::toString(text.takeError()));
+  return std::move(*text);
+}
+
+llvm::Expected<std::string> compiler::emitText(StringRef spec, StringRef name, Stage stage,
+                                               const CompileOptions &options) {
+  return withSpec<std::string>(spec, name, options,
+                               [&](ModuleOp module) { return printStage(module, stage, options); });
 }
 
 llvm::Expected<core::Artifact> compiler::compile(ModuleOp module, const CompileOptions &options) {
