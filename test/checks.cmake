@@ -44,6 +44,9 @@ if(ATTN_BUILD_COMPILER)
   add_test(NAME bad-input
     COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_SOURCE_DIR}/Tools/bad_input.py"
       --bin=$<TARGET_FILE_DIR:attn-run>)
+  add_test(NAME edge-semantics
+    COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_SOURCE_DIR}/Tools/edge_semantics.py"
+      --bin=$<TARGET_FILE_DIR:attn-run>)
   add_test(NAME out-of-tree
     COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/out-of-tree/run.sh" "${PROJECT_BINARY_DIR}")
 else()

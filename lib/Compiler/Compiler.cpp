@@ -121,6 +121,15 @@ static core::DType getDType(Type type) {
 static FailureOr<core::KernelSpec> readSpec(KernelOp kernel) {
   core::KernelSpec spec;
   spec.name = kernel.getSymName().str();
+  if (spec.name.empty())
+    return kernel.emitOpError("symbol is expected not to be empty");
+  constexpr int64_t kMaxExtent = 1 << 20; // of the manifest, see Core's ManifestJson.cpp
+  for (auto [value, clause] :
+       {std::pair(kernel.getHeads(), "heads"), std::pair(kernel.getDim(), "dim"),
+        std::pair(kernel.getDimV(), "dim_v")})
+    if (static_cast<int64_t>(value) > kMaxExtent)
+      return kernel.emitOpError() << clause << " is expected to be at most " << kMaxExtent
+                                  << ", got " << value;
   // The name is a symbol of the object and a string of the manifest.
   if (!llvm::all_of(spec.name,
                     [](char c) { return llvm::isAlnum(c) || StringRef("_.-$").contains(c); }))

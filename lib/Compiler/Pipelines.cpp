@@ -20,7 +20,8 @@ using namespace mlir;
 
 void attn::compiler::buildMaskPipeline(OpPassManager &pm) {
   OpPassManager &kernel = pm.nest<KernelOp>();
-  kernel.addPass(createCanonicalizerPass());
+  // No general canonicalizer here: its folds assume what a region's scalar operations do not
+  // promise (overflow and fast-math flags, divisors other than 0, loops whose span fits 63 bits).
   kernel.addPass(createRaiseMasksPass());
   kernel.addPass(createSimplifyMaskPass());
   kernel.addPass(createRangeScanToTablePass());

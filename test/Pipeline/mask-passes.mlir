@@ -6,7 +6,6 @@
 // RUN: attn-opt %s --attn-mask-passes --dump-pass-pipeline 2>&1 >/dev/null | FileCheck %s --check-prefix=ORDER
 
 // ORDER: attn.kernel(
-// ORDER-NEXT: canonicalize{{.*}},
 // ORDER-NEXT: attn-raise-masks,
 // ORDER-NEXT: attn-simplify-mask,
 // ORDER-NEXT: attn-range-scan-to-table,

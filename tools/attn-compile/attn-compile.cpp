@@ -107,6 +107,11 @@ int main(int argc, char **argv) {
       compiler::compile((*buffer)->getBuffer(), input, options);
   if (!artifact)
     return fail(llvm::toString(artifact.takeError()));
+  if (output == "-") {
+    std::vector<uint8_t> bytes = core::serialize(*artifact);
+    llvm::outs().write(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    return 0;
+  }
   if (auto status = core::writeArtifact(*artifact, output); !status)
     return fail("attn-compile: " + status.message());
   return 0;

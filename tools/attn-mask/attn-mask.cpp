@@ -146,12 +146,13 @@ static int show(const core::KernelSpec &spec, const core::Batch &batch, const rt
     return fail("--head is expected to be 0 to " + llvm::Twine(spec.numHeads - 1) + ", got " +
                 llvm::Twine(headNumber));
   int64_t requests = batch.shape.numReqs();
-  if (requestNumber < -1 || requestNumber >= requests)
+  bool oneRequest = requestNumber.getNumOccurrences() > 0;
+  if (oneRequest && (requestNumber < 0 || requestNumber >= requests))
     return fail("--request is expected to be 0 to " + llvm::Twine(requests - 1) + ", got " +
                 llvm::Twine(requestNumber));
   std::vector<int64_t> numbers;
   for (int64_t b = 0; b < requests; ++b)
-    if (requestNumber < 0 || b == requestNumber)
+    if (!oneRequest || b == requestNumber)
       numbers.push_back(b);
 
   core::MaskEvaluator evaluator(spec.program, batch);

@@ -397,7 +397,11 @@ void EntryEmitter::emitForwardRow(OpBuilder &builder) {
       storeO(body, d, arith::DivFOp::create(lb, loc, old, narrow));
     });
     Value log = math::LogOp::create(b, loc, narrow);
-    return SmallVector<Value>{arith::AddFOp::create(b, loc, m, log)};
+    // A score of +inf makes l NaN; the log-sum-exp is +inf all the same.
+    Value posInf = in.f32(std::numeric_limits<double>::infinity());
+    Value infinite = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, m, posInf);
+    Value finite = arith::AddFOp::create(b, loc, m, log);
+    return SmallVector<Value>{arith::SelectOp::create(b, loc, infinite, posInf, finite)};
   })[0];
   Value lseRow = e.add(e.mul(context.h, context.arg(core::kArgLseHeadStride)), context.token);
   LLVM::StoreOp::create(builder, loc, lse,

@@ -154,6 +154,15 @@ Value RegionEmitter::emitGuarded(OpBuilder &builder, Operation &op) {
     return emitDivision(builder, op, operand(0), operand(1));
   if (isa<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(op))
     return emitShift(builder, op, operand(0), operand(1));
+  // An instruction, not a call of libm.
+  if (isa<math::AbsFOp>(op))
+    return LLVM::FAbsOp::create(builder, op.getLoc(), operand(0));
+  if (isa<math::RsqrtOp>(op)) {
+    // libm has no reciprocal square root.
+    Location loc = op.getLoc();
+    Value one = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(1));
+    return arith::DivFOp::create(builder, loc, one, math::SqrtOp::create(builder, loc, operand(0)));
+  }
   if (isa<arith::FPToSIOp>(op)) {
     // Saturates; NaN gives 0.
     Type type = op.getResult(0).getType();

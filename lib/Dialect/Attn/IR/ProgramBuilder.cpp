@@ -192,8 +192,9 @@ bool attn::isElementOp(Operation *op) {
     if (!getScalarType(type))
       return false;
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    // A loop without results computes nothing.
-    if (!loop.getInductionVar().getType().isIndex() || loop.getNumResults() == 0)
+    // A loop without results computes nothing; an unsigned one counts differently.
+    if (!loop.getInductionVar().getType().isIndex() || loop.getNumResults() == 0 ||
+        loop.getUnsignedCmp())
       return false;
     return true;
   }

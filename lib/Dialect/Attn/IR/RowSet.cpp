@@ -455,6 +455,9 @@ RowSet RowSetAnalysis::compute(Value keep) {
 static Bound radius(Value value, IntegerAttr literal, int64_t minimum) {
   if (literal)
     return Bound::constant(literal.getInt());
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return Bound::constant(constant.getSExtValue());
   bool isParam = isa<BlockArgument>(value) && isa<KernelOp>(value.getParentRegion()->getParentOp());
   return Bound::value(value, isParam ? std::optional<int64_t>(minimum) : std::nullopt);
 }
