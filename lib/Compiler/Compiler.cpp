@@ -191,7 +191,39 @@ static std::unique_ptr<MLIRContext> makeContext() {
   return context;
 }
 
+/// Line (from 1) of the first bracket that opens more than `limit` levels, or 0. Comments and
+/// strings do not count.
+static size_t findDeepNesting(StringRef spec, size_t limit) {
+  size_t depth = 0, line = 1;
+  for (size_t i = 0; i < spec.size(); ++i) {
+    char c = spec[i];
+    if (c == '\n') {
+      ++line;
+    } else if (c == '/' && spec.substr(i, 2) == "//") {
+      i = std::min(spec.find('\n', i), spec.size()) - 1;
+    } else if (c == '"') {
+      for (++i; i < spec.size() && spec[i] != '"' && spec[i] != '\n'; ++i)
+        if (spec[i] == '\\')
+          ++i;
+    } else if (c == '{' || c == '(' || c == '[' || c == '<') {
+      if (++depth > limit)
+        return line;
+    } else if ((c == '}' || c == ')' || c == ']' || (c == '>' && spec[i - (i > 0)] != '-')) &&
+               depth > 0) {
+      --depth;
+    }
+  }
+  return 0;
+}
+
 static OwningOpRef<ModuleOp> parse(StringRef spec, StringRef name, MLIRContext *context) {
+  // MLIR's parser and printer recurse over nested regions without a limit of their own.
+  constexpr size_t kMaxNesting = 200;
+  if (size_t line = findDeepNesting(spec, kMaxNesting)) {
+    emitError(FileLineColLoc::get(context, name, static_cast<unsigned>(line), 1))
+        << "brackets nest deeper than " << kMaxNesting << " levels";
+    return nullptr;
+  }
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(spec, name), llvm::SMLoc());
   return parseSourceFile<ModuleOp>(sources, context);

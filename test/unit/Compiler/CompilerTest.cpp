@@ -203,6 +203,49 @@ TEST(Compile, RefusesByName) {
       "'-' or '$'");
 }
 
+TEST(Compile, DeepInputIsRefusedOrCompiled) {
+  // Loops inside loops: the parser would recurse without a limit.
+  auto nested = [](int depth) {
+    std::string text = "%lo = arith.constant 0 : index\n%one = arith.constant 1 : index\n"
+                       "%t = arith.constant true\n";
+    for (int i = 0; i < depth; ++i)
+      text += "%m" + std::to_string(i) + " = scf.for %i" + std::to_string(i) +
+              " = %lo to %one step %one iter_args(%a" + std::to_string(i) + " = %t) -> (i1) {\n";
+    for (int i = depth - 1; i >= 0; --i)
+      text += "scf.yield " + (i == depth - 1 ? std::string("%t") : "%m" + std::to_string(i + 1)) +
+              " : i1\n}\n";
+    return causal("heads(1) dim(16) q(f32) kv(f32)",
+                  "attn.mask (%b, %h, %q, %k) {\n" + text + "attn.yield %m0 : i1 }");
+  };
+  EXPECT_EQ(errorOf(nested(50)), "");
+  EXPECT_EQ(errorOf(nested(20000)), "test.mlir:203:1: error: brackets nest deeper than 200 levels");
+  // A long chain of arithmetic before a comparison.
+  std::string chain = "%m0 = arith.subi %q, %k : index\n";
+  for (int i = 0; i < 2000; ++i)
+    chain +=
+        "%m" + std::to_string(i + 1) + " = arith.muli %m" + std::to_string(i) + ", %k : index\n";
+  compiler::CompileOptions options;
+  options.optLevel = 0;
+  bool refused = false;
+  options.explain = [&](llvm::StringRef line) {
+    refused |= line.contains("RaiseMasks refused: comparison is kept");
+  };
+  EXPECT_EQ(errorOf(causal("heads(1) dim(16) q(f32) kv(f32)",
+                           "attn.mask (%b, %h, %q, %k) {\n" + chain +
+                               "%m = arith.cmpi slt, %m2000, %q : index\nattn.yield %m : i1 }"),
+                    options),
+            "");
+  EXPECT_TRUE(refused);
+}
+
+TEST(Compile, ShapesTheManifestCannotHoldAreRefused) {
+  EXPECT_EQ(errorOf(causal("heads(1) dim(1048577) q(f32) kv(f32)")),
+            "test.mlir:1:1: error: 'attn.kernel' op dim is expected to be at most 1048576, got "
+            "1048577");
+  EXPECT_EQ(errorOf("attn.kernel @\"\" heads(1) dim(16) q(f32) kv(f32) {}"),
+            "test.mlir:1:1: error: 'attn.kernel' op symbol is expected not to be empty");
+}
+
 TEST(Compile, StagesAreText) {
   auto attn = compiler::emitText(gemma("a", "left", "mm"), "t.mlir", compiler::Stage::Attn);
   ASSERT_TRUE(static_cast<bool>(attn)) << llvm::toString(attn.takeError());

@@ -134,7 +134,15 @@ std::optional<LinearForm> LinearFormAnalysis::get(Value value) {
     reason = it->second;
     return std::nullopt;
   }
+  // Bounds the recursion over operands; no predicate that people write comes near it.
+  constexpr unsigned kMaxDepth = 512;
+  if (depth == kMaxDepth) {
+    reason = "its arithmetic is nested too deep";
+    return std::nullopt;
+  }
+  ++depth;
   auto form = compute(value);
+  --depth;
   if (form)
     cache[value] = *form;
   else

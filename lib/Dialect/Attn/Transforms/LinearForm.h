@@ -65,6 +65,7 @@ private:
   llvm::DenseMap<mlir::Value, std::string> failed; ///< and why
   llvm::DenseMap<mlir::Value, std::pair<mlir::Value, Extent>> declared;
   std::string reason;
+  unsigned depth = 0; ///< of the recursion of get()
 };
 
 /// A signed comparison that restricts k.
