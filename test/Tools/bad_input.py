@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Every tool on bad input: the exit status is not 0, the message is the expected one, whole, and no output
-file is left behind. usage: bad_input.py --bin DIR --examples DIR"""
+file is left behind. usage: bad_input.py --bin DIR"""
 
 import argparse
 import os
