@@ -3,6 +3,8 @@
 // Writing and reading of the manifest. Keys with their default value are left out.
 #include "ManifestJson.h"
 
+#include "attn/Core/CudaAbi.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -103,6 +105,19 @@ static JsonValue writeProgram(const MaskProgram &program) {
   return result;
 }
 
+static JsonValue writeCudaLaunch(const CudaLaunch &launch) {
+  JsonValue c = JsonValue::object();
+  c.set("groups", JsonValue::integer(launch.groups));
+  c.set("key_tile", JsonValue::integer(launch.keyTile));
+  c.set("threads", JsonValue::integer(launch.threads));
+  c.set("shared_bytes", JsonValue::integer(launch.sharedBytes));
+  if (launch.testsVisible)
+    c.set("tests_visible", JsonValue::boolean(true));
+  if (launch.countsTiles)
+    c.set("counts_tiles", JsonValue::boolean(true));
+  return c;
+}
+
 static JsonValue writeKernel(const Kernel &kernel) {
   const KernelSpec &spec = kernel.spec;
   JsonValue k = JsonValue::object();
@@ -128,6 +143,8 @@ static JsonValue writeKernel(const Kernel &kernel) {
     b.set("mask_entry", text(binary.maskEntry));
     b.set("tile_plan", text(toString(binary.tilePlan)));
     b.set("tables", writeTables(binary.tables));
+    if (binary.cuda)
+      b.set("cuda", writeCudaLaunch(*binary.cuda));
     binaries.push(std::move(b));
   }
   k.set("binaries", std::move(binaries));
@@ -269,6 +286,42 @@ static bool sameTable(const TableDecl &a, const TableDecl &b) {
          (a.kind != TableKind::Plain || a.element == b.element);
 }
 
+/// True for the formats that a GPU driver loads.
+static bool isCudaFormat(std::string_view format) { return format == "ptx" || format == "cubin"; }
+
+static Status readCudaLaunch(const JsonValue &v, const std::string &path, CudaLaunch &launch) {
+  constexpr int64_t kKeyTileStep = 16;    // of the matrix instructions
+  constexpr int64_t kMostGroups = 3;      // with the producer, the most that registers allow
+  constexpr int64_t kWarpgroup = 128;     // threads
+  constexpr int64_t kMostShared = 232448; // bytes of a CTA
+  ObjectReader reader(v, path);
+  launch.groups = reader.integer("groups", 1, kMostGroups);
+  launch.keyTile = reader.integer("key_tile", kKeyTileStep, kMaxKeyTile);
+  launch.threads = reader.integer("threads", 1);
+  launch.sharedBytes = reader.integer("shared_bytes", 1, kMostShared);
+  launch.testsVisible = reader.optionalBoolean("tests_visible").value_or(false);
+  launch.countsTiles = reader.optionalBoolean("counts_tiles").value_or(false);
+  if (Status s = reader.finish(); !s)
+    return s;
+  if (launch.keyTile % kKeyTileStep != 0)
+    return errorAt(v, path,
+                   "key_tile " + std::to_string(launch.keyTile) + " is not a multiple of " +
+                       std::to_string(kKeyTileStep));
+  if (launch.threads != kWarpgroup * (launch.groups + 1))
+    return errorAt(v, path,
+                   "expected " + std::to_string(kWarpgroup * (launch.groups + 1)) +
+                       " threads for " + std::to_string(launch.groups) + " groups, got " +
+                       std::to_string(launch.threads));
+  return {};
+}
+
+/// One binary of each format for a target: the runtime takes the first that it can load.
+static bool hasBinary(const Kernel &kernel, const KernelBinary &binary) {
+  return std::any_of(kernel.binaries.begin(), kernel.binaries.end(), [&](const KernelBinary &b) {
+    return b.target == binary.target && b.format == binary.format;
+  });
+}
+
 static Status readBinary(const JsonValue &v, const std::string &path, size_t numBlobs,
                          Kernel &kernel) {
   ObjectReader reader(v, path);
@@ -281,12 +334,21 @@ static Status readBinary(const JsonValue &v, const std::string &path, size_t num
   binary.maskEntry = reader.string("mask_entry");
   binary.tilePlan = readEnum(reader, "tile_plan", parseTilePlan);
   readTables(reader, binary.tables);
+  if (isCudaFormat(binary.format)) {
+    if (const JsonValue *cuda = reader.object("cuda"))
+      if (Status s = readCudaLaunch(*cuda, reader.path("cuda"), binary.cuda.emplace()); !s)
+        return s;
+  } else if (const JsonValue *cuda = reader.optional("cuda")) {
+    reader.fail(*cuda, "cuda", "code of format '" + binary.format + "' is not launched on a GPU");
+  }
   if (Status s = reader.finish(); !s)
     return s;
   if (binary.target.empty() || binary.format.empty() || binary.entry.empty())
     return errorAt(v, path, "target, format and entry must not be empty");
-  if (kernel.find(binary.target))
-    return errorAt(v, path, "a second binary for target '" + binary.target + "'");
+  if (hasBinary(kernel, binary))
+    return errorAt(v, path,
+                   "a second binary of format '" + binary.format + "' for target '" +
+                       binary.target + "'");
   if (static_cast<size_t>(binary.blob) >= numBlobs)
     return errorAt(v, path,
                    "no blob " + std::to_string(binary.blob) + ", the artifact has " +

@@ -325,4 +325,100 @@ TEST(Artifact, BinariesStartWithTheProgramsTables) {
             std::string::npos);
 }
 
+/// The sample with code for a GPU: a cubin, then PTX.
+Artifact gpuSample() {
+  Artifact artifact = sample();
+  Kernel &kernel = artifact.kernels[0];
+  KernelBinary binary = kernel.binaries[0];
+  binary.target = "sm_90a";
+  binary.maskEntry.clear();
+  binary.cuda.emplace();
+  binary.cuda->groups = 2;
+  binary.cuda->keyTile = 128;
+  binary.cuda->threads = 384;
+  binary.cuda->sharedBytes = 200000;
+  for (const char *format : {"cubin", "ptx"}) {
+    binary.format = format;
+    binary.blob = static_cast<int32_t>(artifact.blobs.size());
+    artifact.blobs.push_back({'x', 0});
+    kernel.binaries.push_back(binary);
+    binary.cuda->testsVisible = binary.cuda->countsTiles = true;
+  }
+  return artifact;
+}
+
+TEST(Artifact, GpuBinariesKeepTheirLaunch) {
+  Bytes bytes = serialize(gpuSample());
+  Result<Artifact> back = parseArtifact(bytes.data(), bytes.size());
+  ASSERT_TRUE(back.ok()) << back.message();
+  EXPECT_EQ(serialize(*back), bytes);
+  const Kernel &kernel = back->kernels[0];
+  ASSERT_EQ(kernel.binaries.size(), 3u);
+  EXPECT_FALSE(kernel.binaries[0].cuda);
+  EXPECT_EQ(kernel.find("sm_90a"), &kernel.binaries[1]);
+  for (int i : {1, 2}) {
+    const KernelBinary &binary = kernel.binaries[i];
+    EXPECT_EQ(binary.format, i == 1 ? "cubin" : "ptx");
+    ASSERT_TRUE(binary.cuda);
+    EXPECT_EQ(binary.cuda->groups, 2);
+    EXPECT_EQ(binary.cuda->queryTile(), 128);
+    EXPECT_EQ(binary.cuda->keyTile, 128);
+    EXPECT_EQ(binary.cuda->threads, 384);
+    EXPECT_EQ(binary.cuda->sharedBytes, 200000);
+    EXPECT_EQ(binary.cuda->testsVisible, i == 2);
+    EXPECT_EQ(binary.cuda->countsTiles, i == 2);
+  }
+}
+
+TEST(Artifact, LaunchesThatNoKernelHasAreRefused) {
+  Artifact artifact = gpuSample();
+  std::string manifest = manifestOf(serialize(artifact));
+  Bytes blobs;
+  for (const Bytes &blob : artifact.blobs)
+    blobs.insert(blobs.end(), blob.begin(), blob.end());
+  const Edit edits[] = {
+      {"\"groups\": 2", "\"groups\": 0",
+       "kernels[0].binaries[1].cuda.groups: expected an integer, 1 to 3, got 0"},
+      {"\"groups\": 2", "\"groups\": 4",
+       "kernels[0].binaries[1].cuda.groups: expected an integer, 1 to 3, got 4"},
+      {"\"groups\": 2", "\"groups\": 3",
+       "kernels[0].binaries[1].cuda: expected 512 threads for 3 groups, got 384"},
+      {"\"groups\": 2, ", "", "kernels[0].binaries[1].cuda: missing key 'groups'"},
+      {"\"key_tile\": 128", "\"key_tile\": 0",
+       "kernels[0].binaries[1].cuda.key_tile: expected an integer, 16 to 256, got 0"},
+      {"\"key_tile\": 128", "\"key_tile\": 272",
+       "kernels[0].binaries[1].cuda.key_tile: expected an integer, 16 to 256, got 272"},
+      {"\"key_tile\": 128", "\"key_tile\": 120",
+       "kernels[0].binaries[1].cuda: key_tile 120 is not a multiple of 16"},
+      {"\"threads\": 384", "\"threads\": -384",
+       "kernels[0].binaries[1].cuda.threads: expected an integer, at least 1, got -384"},
+      {"\"threads\": 384", "\"threads\": 256",
+       "kernels[0].binaries[1].cuda: expected 384 threads for 2 groups, got 256"},
+      {"\"shared_bytes\": 200000", "\"shared_bytes\": 232449",
+       "kernels[0].binaries[1].cuda.shared_bytes: expected an integer, 1 to 232448, got 232449"},
+      {"\"shared_bytes\": 200000", "\"shared_bytes\": 0",
+       "kernels[0].binaries[1].cuda.shared_bytes: expected an integer, 1 to 232448, got 0"},
+      {"\"counts_tiles\": true", "\"counts_tiles\": 1",
+       "kernels[0].binaries[2].cuda.counts_tiles: expected a boolean, got an integer"},
+      {"\"counts_tiles\": true", "\"clusters\": true",
+       "kernels[0].binaries[2].cuda: unknown key 'clusters'"},
+      {"\"cuda\": {", "\"gpu\": {", "kernels[0].binaries[1]: missing key 'cuda'"},
+      {"\"format\": \"cubin\"", "\"format\": \"elf-x86-64\"",
+       "kernels[0].binaries[1].cuda: code of format 'elf-x86-64' is not launched on a GPU"},
+      {"\"format\": \"cubin\"", "\"format\": \"ptx\"",
+       "kernels[0].binaries[2]: a second binary of format 'ptx' for target 'sm_90a'"},
+  };
+  for (const Edit &edit : edits) {
+    std::string changed = manifest;
+    size_t at = changed.find(edit.from);
+    ASSERT_NE(at, std::string::npos) << edit.from;
+    changed.replace(at, std::strlen(edit.from), edit.to);
+    Bytes bytes = container(changed, blobs);
+    Result<Artifact> back = parseArtifact(bytes.data(), bytes.size());
+    ASSERT_FALSE(back.ok()) << edit.to;
+    EXPECT_NE(back.message().find(edit.message), std::string::npos)
+        << "got      " << back.message() << "\nexpected " << edit.message;
+  }
+}
+
 } // namespace
