@@ -22,6 +22,8 @@ ANALYSIS = IR | {"Dialect/Attn/IR"}
 TRANSFORMS = ANALYSIS | {"Dialect/Attn/Analysis"}
 CONVERSION = TRANSFORMS | {"Conversion"}
 COMPILER = CONVERSION | {"Dialect/Attn/Transforms", "Conversion/AttnToLoops", "Reference", "Config"}
+# The tile dialect knows nothing of attn.
+TILE = {"Support", "Core"}
 EDGES = {
     "Config": set(),
     "CApi": set(),
@@ -32,9 +34,12 @@ EDGES = {
     "Dialect/Attn/IR": IR,
     "Dialect/Attn/Analysis": ANALYSIS,
     "Dialect/Attn/Transforms": TRANSFORMS,
+    "Dialect/Tile/IR": TILE,
     "Conversion": CONVERSION | {"Conversion/AttnToLoops"},
+    "Conversion/TileToNvvm": TILE | {"Dialect/Tile/IR", "Conversion"},
     "Conversion/AttnToLoops": CONVERSION,
     "Compiler": COMPILER,
+    "tools/tile-opt": {"Config", "Dialect/Tile/IR", "Conversion/TileToNvvm"},
     "tools/attn-opt": COMPILER | {"Compiler"},
     "tools/attn-compile": COMPILER | {"Compiler"},
     "tools/attn-mask": {"Core", "Config", "Support", "Runtime", "Reference", "Compiler"},
@@ -63,6 +68,7 @@ FOLDERS = sorted(set(EDGES) - {"Config", "CApi"}, key=len, reverse=True)
 GENERATED = {
     "attn/IR/": "Dialect/Attn/IR",
     "attn/Transforms/": "Dialect/Attn/Transforms",
+    "tile/IR/": "Dialect/Tile/IR",
     "conversion/": "Conversion",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -184,6 +190,13 @@ SELF_TEST = [
     ("lib/Dialect/Attn/Transforms/A.cpp", '"attn/Dialect/Attn/Analysis/Dependence.h"', True),
     ("lib/Dialect/Attn/Transforms/A.cpp", '"attn/Compiler/Compiler.h"', False),
     ("lib/Conversion/AttnToLoops/A.cpp", '"attn/Dialect/Attn/Transforms/Passes.h"', False),
+    ("lib/Dialect/Tile/IR/A.cpp", '"tile/IR/TileOps.h.inc"', True),
+    ("lib/Dialect/Tile/IR/A.cpp", '"attn/Core/CudaAbi.h"', True),
+    ("lib/Dialect/Tile/IR/A.cpp", '"attn/Dialect/Attn/IR/AttnOps.h"', False),
+    ("lib/Conversion/TileToNvvm/A.cpp", '"attn/Dialect/Tile/IR/TileOps.h"', True),
+    ("lib/Conversion/TileToNvvm/A.cpp", '"attn/Dialect/Attn/IR/AttnOps.h"', False),
+    ("lib/Conversion/TileToNvvm/A.cpp", '"attn/Conversion/AttnToLoops/AttnToLoops.h"', False),
+    ("tools/tile-opt/A.cpp", '"attn/Dialect/Attn/IR/AttnOps.h"', False),
     ("lib/Compiler/A.cpp", '"attn/Runtime/Builders.h"', False),
     ("lib/Compiler/A.cpp", '"attn/Conversion/AttnToLoops/AttnToLoops.h"', True),
     ("include/attn/Core/A.h", '"attn/Nowhere/A.h"', False),
