@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Work lists against predicates written here, pair by pair.
+#include "attn/Runtime/WorkList.h"
+
+#include "TestKernel.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <limits>
+#include <set>
+
+using namespace attn;
+using namespace attn::core;
+using namespace testing_rt;
+
+namespace {
+
+/// Parameters 0 (left) and 1 (n), table 0 (mm).
+using Predicate = std::function<bool(const Batch &, int64_t b, int64_t h, int64_t q, int64_t k)>;
+
+struct Mask {
+  const char *name;
+  bool intervals;
+  std::function<NodeId(MaskProgram &)> build;
+  Predicate keep;
+};
+
+NodeId add(MaskProgram &p, Op op, std::vector<NodeId> operands = {}, int32_t ref = -1,
+           int64_t imm = 0, ScalarType type = ScalarType::Bool) {
+  Node n;
+  n.op = op;
+  n.type = type;
+  n.operands = std::move(operands);
+  n.ref = ref;
+  n.imm = imm;
+  return p.add(std::move(n));
+}
+NodeId param(MaskProgram &p, int32_t number) {
+  return add(p, Op::Param, {}, number, 0, ScalarType::I32);
+}
+NodeId index(MaskProgram &p, Op op) { return add(p, op, {}, -1, 0, ScalarType::I64); }
+NodeId window(MaskProgram &p) {
+  return add(p, Op::And, {add(p, Op::Causal), add(p, Op::Window, {param(p, 0)}, -1, 1)});
+}
+
+bool inWindow(const Batch &batch, int64_t q, int64_t k) {
+  return k <= q && q - k <= batch.params[0].i;
+}
+bool inRange(const Batch &batch, int64_t b, int64_t q, int64_t k) {
+  const TableData &mm = batch.tables[0];
+  for (int64_t r = mm.rangeOffsets[b]; r < mm.rangeOffsets[b + 1]; ++r) {
+    const Range &range = mm.ranges[r];
+    if (range.start <= q && q <= range.end && range.start <= k && k <= range.end)
+      return true;
+  }
+  return false;
+}
+
+const Mask kMasks[] = {
+    {"none", true, [](MaskProgram &) { return NodeId(-1); },
+     [](const Batch &, int64_t, int64_t, int64_t, int64_t) { return true; }},
+    {"nothing", true, [](MaskProgram &p) { return add(p, Op::Const); },
+     [](const Batch &, int64_t, int64_t, int64_t, int64_t) { return false; }},
+    {"causal", true, [](MaskProgram &p) { return add(p, Op::Causal); },
+     [](const Batch &, int64_t, int64_t, int64_t q, int64_t k) { return k <= q; }},
+    {"window or ranges", true,
+     [](MaskProgram &p) {
+       return add(p, Op::Or, {window(p), add(p, Op::MmPrefix, {}, 0)});
+     },
+     [](const Batch &batch, int64_t b, int64_t, int64_t q, int64_t k) {
+       return inWindow(batch, q, k) || inRange(batch, b, q, k);
+     }},
+    {"window or prefix", true,
+     [](MaskProgram &p) {
+       return add(p, Op::Or, {window(p), add(p, Op::Prefix, {param(p, 1)})});
+     },
+     [](const Batch &batch, int64_t, int64_t, int64_t q, int64_t k) {
+       return inWindow(batch, q, k) || k < batch.params[1].i;
+     }},
+    {"not window", true, [](MaskProgram &p) { return add(p, Op::Not, {window(p)}); },
+     [](const Batch &batch, int64_t, int64_t, int64_t q, int64_t k) {
+       return !inWindow(batch, q, k);
+     }},
+    {"every fifth key", false,
+     [](MaskProgram &p) {
+       NodeId five = p.constant(ScalarType::I64, 5);
+       NodeId rest = add(p, Op::RemS, {index(p, Op::IndexK), five}, -1, 0, ScalarType::I64);
+       NodeId fifth = add(p, Op::CmpEq, {rest, p.constant(ScalarType::I64, 0)});
+       return add(p, Op::And, {window(p), fifth});
+     },
+     [](const Batch &batch, int64_t, int64_t, int64_t q, int64_t k) {
+       return inWindow(batch, q, k) && k % 5 == 0;
+     }},
+    {"by head", true,
+     [](MaskProgram &p) {
+       NodeId ten = p.constant(ScalarType::I64, 10);
+       NodeId reach = add(p, Op::Mul, {index(p, Op::IndexH), ten}, -1, 0, ScalarType::I64);
+       NodeId q = index(p, Op::IndexQ), k = index(p, Op::IndexK);
+       NodeId difference = add(p, Op::Sub, {q, k}, -1, 0, ScalarType::I64);
+       return add(p, Op::CmpSge, {difference, reach});
+     },
+     [](const Batch &, int64_t, int64_t h, int64_t q, int64_t k) { return q - k >= 10 * h; }},
+};
+
+MaskProgram programOf(const Mask &mask) {
+  MaskProgram program;
+  program.params = {{"left", ScalarType::I32, 0}, {"n", ScalarType::I32, 1}};
+  TableDecl mm;
+  mm.name = "mm";
+  mm.kind = TableKind::Ranges;
+  program.tables = {mm};
+  program.mask = mask.build(program);
+  return program;
+}
+
+struct Launch {
+  Batch batch;
+  std::vector<int64_t> kvStart;
+  CudaLaunch launch;
+  rt::WorkListKeys keys;
+};
+
+Launch randomSetup(Random &random) {
+  Launch s;
+  Batch &batch = s.batch;
+  batch.numKvHeads = random.in(1, 3);
+  batch.numHeads = batch.numKvHeads * random.in(1, 3);
+  BatchShape &shape = batch.shape;
+  shape.queryStartLoc = {0};
+  TableData mm;
+  mm.rangeOffsets = {0};
+  int64_t start = random.in(0, 50);
+  for (int64_t b = random.in(1, 4); b > 0; --b) {
+    const int64_t queryLen = random.in(0, 3) ? random.in(0, 260) : random.in(0, 1);
+    const int64_t seqLen = random.in(0, 2) ? queryLen + random.in(0, 150) : random.in(0, 100);
+    shape.queryStartLoc.push_back(shape.queryStartLoc.back() + queryLen);
+    shape.seqLen.push_back(seqLen);
+    shape.contextLen.push_back(seqLen - queryLen);
+    const bool part = random.in(0, 3) == 0;
+    shape.keyBegin.push_back(part ? random.in(0, seqLen) : 0);
+    shape.keyEnd.push_back(part ? random.in(shape.keyBegin.back(), seqLen) : seqLen);
+    s.kvStart.push_back(start);
+    start += seqLen;
+    for (int64_t n = random.in(0, 3); n > 0 && seqLen > 0; --n) {
+      const int32_t first = static_cast<int32_t>(random.in(0, seqLen - 1));
+      mm.ranges.push_back({first, first + static_cast<int32_t>(random.in(1, 120))});
+    }
+    mm.rangeOffsets.push_back(static_cast<int64_t>(mm.ranges.size()));
+  }
+  batch.tables.push_back(std::move(mm));
+  batch.params = {{random.in(0, 90), 0}, {random.in(1, 70), 0}};
+  s.launch.groups = random.in(1, 3);
+  s.launch.keyTile = 16 * random.in(1, 4);
+  s.launch.testsVisible = random.in(0, 1);
+  s.keys.kvStart = random.in(0, 1) ? s.kvStart.data() : nullptr;
+  s.keys.bytes = random.in(1, 4) << random.in(0, 20);
+  return s;
+}
+
+/// What an entry says about one block.
+struct BlockRecord {
+  uint32_t classes = 0;
+  int32_t visible = -1;
+};
+
+std::vector<BlockRecord> blocksOf(const Launch &s, const rt::WorkList &list, const TileHeader &tile,
+                                  int64_t count) {
+  std::vector<BlockRecord> blocks(count);
+  int64_t previous = std::numeric_limits<int64_t>::max();
+  for (int32_t i = tile.entryBegin; i < tile.entryBegin + tile.entryCount; ++i) {
+    const TileEntry &entry = list.entries.at(i);
+    EXPECT_GE(entry.blocks, 1);
+    EXPECT_EQ(entry.keyBegin % s.launch.keyTile, 0);
+    EXPECT_NE(entry.classes, 0u);
+    EXPECT_EQ(entry.classes >> (kGroupClassBits * s.launch.groups), 0u);
+    EXPECT_LE(entry.keyBegin + entry.blocks * s.launch.keyTile, previous);
+    if (entry.visible >= 0) {
+      EXPECT_EQ(entry.blocks, 1);
+    }
+    // Runs are as long as they can be.
+    if (i > tile.entryBegin && entry.visible < 0) {
+      const TileEntry &above = list.entries[i - 1];
+      const bool adjacent = entry.keyBegin + entry.blocks * s.launch.keyTile == above.keyBegin;
+      EXPECT_FALSE(adjacent && above.visible < 0 && above.classes == entry.classes);
+    }
+    previous = entry.keyBegin;
+    for (int32_t j = 0; j < entry.blocks; ++j)
+      blocks.at(entry.keyBegin / s.launch.keyTile + j) = {entry.classes, entry.visible};
+  }
+  return blocks;
+}
+
+struct Judge {
+  const Mask &mask;
+  const Launch &s;
+  const rt::WorkList &list;
+  TileCounters counts{};
+  std::vector<int64_t> costs{}; ///< of each tile
+  int64_t bitmaps = 0;
+
+  /// One block of one tile for one head, key by key.
+  void block(const TileHeader &tile, int64_t head, int64_t number, const BlockRecord &got) {
+    const int64_t size = s.launch.keyTile;
+    std::vector<int64_t> kept(s.launch.groups, 0), pairs(s.launch.groups, 0);
+    std::vector<bool> seen(size, false);
+    for (int64_t i = 0; i < tile.rows; ++i)
+      for (int64_t r = 0; r < size; ++r) {
+        const int64_t k = number * size + r;
+        const bool live = tile.keyBegin <= k && k < tile.keyEnd;
+        const bool keep = live && mask.keep(s.batch, tile.request, head, tile.queryBegin + i, k);
+        kept[i / kGroupRows] += keep;
+        ++pairs[i / kGroupRows];
+        seen[r] = seen[r] || keep;
+      }
+    bool anyPartial = false;
+    for (int64_t g = 0; g < s.launch.groups; ++g) {
+      const uint32_t cls = (got.classes >> (kGroupClassBits * g)) & 3;
+      const std::string place = std::string(mask.name) + " request " +
+                                std::to_string(tile.request) + " q " +
+                                std::to_string(tile.queryBegin) + " block " +
+                                std::to_string(number) + " group " + std::to_string(g);
+      const uint32_t exact = kept[g] == 0          ? kGroupSkip
+                             : kept[g] == pairs[g] ? kGroupFull
+                                                   : kGroupPartial;
+      if (mask.intervals) {
+        ASSERT_EQ(cls, exact) << place;
+      } else {
+        ASSERT_TRUE(cls == exact || cls == kGroupPartial) << place;
+      }
+      anyPartial |= cls == kGroupPartial;
+      counts.visited += cls != kGroupSkip;
+      counts.full += cls == kGroupFull;
+    }
+    if (!got.classes)
+      return;
+    ++counts.loaded;
+    costs.back() += anyPartial ? 6 : 5;
+    const bool hidden = std::find(seen.begin(), seen.end(), false) != seen.end();
+    ASSERT_EQ(got.visible >= 0, hidden && !s.launch.testsVisible) << mask.name;
+    if (got.visible < 0)
+      return;
+    ++bitmaps;
+    for (int64_t r = 0; r < kMaxKeyTile; ++r) {
+      const uint32_t word = list.visible.at(got.visible * kVisibleWords + r / 32);
+      ASSERT_EQ((word >> (r % 32)) & 1, r < size && seen[r]) << mask.name << " key " << r;
+    }
+  }
+
+  /// The entries of a tile. Whatever the list leaves out must hold no kept pair.
+  void tile(const TileHeader &tile, int64_t head) {
+    costs.push_back(0);
+    const int64_t count = (tile.keyEnd + s.launch.keyTile - 1) / s.launch.keyTile;
+    const std::vector<BlockRecord> blocks = blocksOf(s, list, tile, count);
+    for (int64_t i = 0; i < count && !testing::Test::HasFatalFailure(); ++i)
+      block(tile, head, i, blocks[i]);
+  }
+};
+
+/// Every token of every head lies in exactly one work item, in the promised order.
+void judgeOrder(const Launch &s, const rt::WorkList &list, const std::vector<int64_t> &costs) {
+  const Batch &batch = s.batch;
+  std::set<std::pair<int64_t, int64_t>> rows;
+  for (const WorkItem &item : list.work) {
+    const TileHeader &tile = list.tiles.at(item.tile);
+    for (int32_t i = 0; i < tile.rows; ++i)
+      ASSERT_TRUE(rows.insert({tile.tokenBegin + i, item.head}).second);
+  }
+  ASSERT_EQ(static_cast<int64_t>(rows.size()), batch.shape.numTokens() * batch.numHeads);
+  const int64_t group = batch.numHeads / batch.numKvHeads;
+  int64_t keys = 0;
+  for (int64_t b = 0; b < batch.shape.numReqs(); ++b)
+    keys += batch.shape.keyEnd[b] - batch.shape.keyBegin[b];
+  const int64_t together =
+      std::max<int64_t>(1, rt::kL2Budget / s.keys.bytes / std::max<int64_t>(1, keys));
+  int64_t previousSet = 0, previousCost = std::numeric_limits<int64_t>::max();
+  ASSERT_EQ(list.work.size() % group, 0u);
+  for (size_t i = 0; i < list.work.size(); i += group) {
+    const int64_t kv = list.work[i].head / group;
+    int64_t cost = 0;
+    for (int64_t g = 0; g < group; ++g) {
+      const WorkItem &item = list.work[i + g];
+      ASSERT_EQ(item.head, kv * group + g);
+      ASSERT_EQ(list.tiles[item.tile].tokenBegin, list.tiles[list.work[i].tile].tokenBegin);
+      cost = std::max(cost, costs[item.tile]);
+    }
+    const int64_t set = kv / together;
+    ASSERT_GE(set, previousSet);
+    if (set == previousSet) {
+      ASSERT_LE(cost, previousCost);
+    }
+    previousSet = set;
+    previousCost = cost;
+  }
+}
+
+TEST(WorkList, ClassesBitmapsCountsAndOrder) {
+  Random random(11);
+  int64_t blocks = 0, bitmaps = 0;
+  for (const Mask &mask : kMasks) {
+    const MaskProgram program = programOf(mask);
+    ASSERT_EQ(verify(program).value_or(""), "");
+    const bool perHead = program.mask >= 0 && dependence(program, program.mask).h;
+    for (int round = 0; round < 60; ++round) {
+      const Launch s = randomSetup(random);
+      const TilePlan plan =
+          mask.intervals && random.in(0, 2) ? TilePlan::Intervals : TilePlan::Abstract;
+      Result<rt::WorkList> list = rt::buildWorkList(program, s.batch, s.launch, plan, s.keys);
+      ASSERT_TRUE(list.ok()) << list.message();
+      Judge judge{mask, s, *list};
+      const int64_t tileHeads = perHead ? s.batch.numHeads : 1;
+      size_t next = 0;
+      int32_t entries = 0;
+      for (int64_t b = 0; b < s.batch.shape.numReqs(); ++b)
+        for (int64_t i = 0; i < s.batch.shape.queryLen(RequestIndex(b)); i += s.launch.queryTile())
+          for (int64_t h = 0; h < tileHeads; ++h) {
+            const TileHeader &tile = list->tiles.at(next++);
+            ASSERT_EQ(tile.request, b);
+            ASSERT_EQ(tile.queryBegin, s.batch.shape.contextLen[b] + i);
+            ASSERT_EQ(tile.tokenBegin, s.batch.shape.queryStartLoc[b] + i);
+            ASSERT_EQ(tile.rows,
+                      std::min(s.launch.queryTile(), s.batch.shape.queryLen(RequestIndex(b)) - i));
+            ASSERT_EQ(tile.entryBegin, entries);
+            ASSERT_EQ(tile.kvRow, s.keys.kvStart ? s.kvStart[b] : 0);
+            ASSERT_EQ(tile.keyBegin, s.batch.shape.keyBegin[b]);
+            ASSERT_EQ(tile.keyEnd, s.batch.shape.keyEnd[b]);
+            entries += tile.entryCount;
+            judge.tile(tile, h);
+            if (HasFatalFailure())
+              return;
+          }
+      ASSERT_EQ(list->tiles.size(), next);
+      ASSERT_EQ(static_cast<int32_t>(list->entries.size()), entries);
+      ASSERT_EQ(static_cast<int64_t>(list->visible.size()), judge.bitmaps * kVisibleWords);
+      const uint64_t heads = s.batch.numHeads / tileHeads;
+      ASSERT_EQ(list->counts.loaded, heads * judge.counts.loaded);
+      ASSERT_EQ(list->counts.visited, heads * judge.counts.visited);
+      ASSERT_EQ(list->counts.full, heads * judge.counts.full);
+      judgeOrder(s, *list, judge.costs);
+      if (HasFatalFailure())
+        return;
+      blocks += static_cast<int64_t>(judge.counts.visited);
+      bitmaps += judge.bitmaps;
+    }
+  }
+  std::printf("%ld blocks, %ld bitmaps\n", static_cast<long>(blocks), static_cast<long>(bitmaps));
+  EXPECT_GT(bitmaps, 1000);
+}
+
+/// One request of `queries` queries behind as many keys.
+Batch oneRequest(int64_t queries, int64_t keys, int64_t heads, int64_t kvHeads) {
+  Batch batch;
+  batch.numHeads = heads;
+  batch.numKvHeads = kvHeads;
+  batch.shape.queryStartLoc = {0, queries};
+  batch.shape.seqLen = batch.shape.keyEnd = {keys};
+  batch.shape.contextLen = {keys - queries};
+  batch.shape.keyBegin = {0};
+  return batch;
+}
+
+CudaLaunch launchOf(int64_t groups, int64_t keyTile) {
+  CudaLaunch launch;
+  launch.groups = groups;
+  launch.keyTile = keyTile;
+  return launch;
+}
+
+// Two row groups of a causal tile: the upper skips the block that only the lower sees.
+TEST(WorkList, CausalByHand) {
+  MaskProgram program;
+  program.mask = add(program, Op::Causal);
+  const Batch batch = oneRequest(200, 200, 2, 1);
+  Result<rt::WorkList> list =
+      rt::buildWorkList(program, batch, launchOf(2, 64), TilePlan::Intervals, {nullptr, 512});
+  ASSERT_TRUE(list.ok()) << list.message();
+  ASSERT_EQ(list->tiles.size(), 2u);
+  ASSERT_EQ(list->entries.size(), 5u);
+  // Rows 0 to 127: keys 64 to 127 for the lower group only, 0 to 63 partial and full.
+  const TileEntry *e = list->entries.data();
+  EXPECT_EQ(e[0].keyBegin, 64);
+  EXPECT_EQ(e[0].classes, kGroupPartial << 2);
+  EXPECT_EQ(e[0].visible, -1);
+  EXPECT_EQ(e[1].keyBegin, 0);
+  EXPECT_EQ(e[1].classes, kGroupFull << 2 | kGroupPartial);
+  // Rows 128 to 199: eight of them in the lower group. Keys 200 to 255 do not exist.
+  EXPECT_EQ(e[2].keyBegin, 192);
+  EXPECT_EQ(e[2].classes, kGroupPartial << 2);
+  EXPECT_EQ(e[2].visible, 0);
+  EXPECT_EQ(list->visible[0], 0xFFu);
+  EXPECT_EQ(e[3].keyBegin, 128);
+  EXPECT_EQ(e[3].classes, kGroupFull << 2 | kGroupPartial);
+  EXPECT_EQ(e[4].keyBegin, 0);
+  EXPECT_EQ(e[4].blocks, 2);
+  EXPECT_EQ(e[4].classes, kGroupFull << 2 | kGroupFull);
+  // The second tile has more work; its heads come first, side by side.
+  ASSERT_EQ(list->work.size(), 4u);
+  EXPECT_EQ(list->work[0].tile, 1);
+  EXPECT_EQ(list->work[1].tile, 1);
+  EXPECT_EQ(list->work[1].head, 1);
+  EXPECT_EQ(list->work[2].tile, 0);
+  EXPECT_EQ(list->counts.loaded, 2u * 6);
+  EXPECT_EQ(list->counts.visited, 2u * 10);
+  EXPECT_EQ(list->counts.full, 2u * 6);
+}
+
+TEST(WorkList, HeadsThatFitTheCacheRunTogether) {
+  MaskProgram program;
+  // 4096 keys of 2048 bytes are 8 MB a head: four heads at a time.
+  const Batch batch = oneRequest(256, 4096, 12, 6);
+  Result<rt::WorkList> list =
+      rt::buildWorkList(program, batch, launchOf(2, 128), TilePlan::Intervals, {nullptr, 2048});
+  ASSERT_TRUE(list.ok()) << list.message();
+  std::vector<int32_t> heads;
+  for (const WorkItem &item : list->work)
+    heads.push_back(item.head);
+  EXPECT_EQ(heads, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6,  7,  0, 1, 2,  3,
+                                         4, 5, 6, 7, 8, 9, 10, 11, 8, 9, 10, 11}));
+}
+
+TEST(WorkList, WhatDoesNotFitTheRecordsIsRefused) {
+  MaskProgram program;
+  auto messageOf = [&](const Batch &batch, rt::WorkListKeys keys) {
+    Result<rt::WorkList> list =
+        rt::buildWorkList(program, batch, launchOf(1, 128), TilePlan::Intervals, keys);
+    return list ? std::string("no error") : list.message();
+  };
+  Batch batch = oneRequest(1, 10, 1, 1);
+  const int64_t far[] = {int64_t(INT32_MAX) - 10}, tooFar[] = {int64_t(INT32_MAX) - 9};
+  EXPECT_EQ(messageOf(batch, {far, 1}), "no error");
+  EXPECT_EQ(messageOf(batch, {tooFar, 1}),
+            "work list: row of the last key of request 0 2147483648 passes 2147483647, the "
+            "largest in its records");
+  batch.shape.queryStartLoc[1] = int64_t(1) << 31;
+  EXPECT_EQ(messageOf(batch, {}), "work list: number of tokens 2147483648 passes 2147483647, the "
+                                  "largest in its records");
+  batch = oneRequest(2048 * 64, 1, 1 << 20, 1 << 20);
+  EXPECT_EQ(messageOf(batch, {}), "work list: number of work items 2147483648 passes 2147483647, "
+                                  "the largest in its records");
+}
+
+} // namespace
