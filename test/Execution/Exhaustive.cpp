@@ -9,33 +9,42 @@
 //   singles  each mask operation, plain and negated, named and written by hand, parameters as data
 //            and as literals
 //   pairs    each ordered pair of operations, each operand plain or negated, and / or
-//   triples  each composition (a op b) op c, 200 seeded settings each
+//   triples  each composition (a op b) op c, 200 seeded settings each: parameters and a request
 //   random   random expressions on larger batches with several requests and context
 //
-// The dense mask is compared on every request for every setting of the parameters. The slower
-// judges walk the requests in chunks that rotate over settings and kernels.
+// Every case, which is a kernel, a setting of its parameters and a request, has its dense mask
+// compared and its tile classes judged after all mask passes. In pairs the tile records of a kernel
+// are built once for each tiling, lengths and mask that occur together. Evaluator and forward entry
+// walk the requests in chunks that rotate over settings and kernels.
+//
+// Ranges that are not live are cases of their own in singles. In pairs the tables of a request with
+// such ranges are shown to be, byte for byte, those of the request without them, which is a case.
 #include "CaseSets.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <set>
 
 using namespace exec;
 using namespace attn;
+using namespace attn::core;
 using masks::Atom;
 using masks::Expr;
 using masks::Int;
+using masks::kMaxLen;
 using masks::Needs;
 
 namespace {
 
-constexpr Int kMaxLen = 6;
 constexpr size_t kChunkRequests = 16;
-constexpr size_t kMaxChunks = 210;
+constexpr size_t kMaxChunks = 96;
 constexpr size_t kMaxChunkSettings = 512;
 constexpr size_t kModuleKernels = 64;
+constexpr size_t kSeededSettings = 200;
+constexpr unsigned kPlacements = 32;
 
 struct Shard {
   size_t index = 0;
@@ -46,77 +55,48 @@ struct Shard {
 // Requests
 //===----------------------------------------------------------------------===//
 
-/// Every set of at most two ranges with bounds up to kMaxLen; overlapping, touching, equal and cut
-/// ones included, and both orders of a pair occur. Without `degenerate`, ranges that are not live
-/// are left out: the binder drops them, so they give no new batch.
-std::vector<std::vector<truth::Range>> rangeSets(Int seqLen, bool degenerate) {
-  std::vector<truth::Range> ranges;
-  for (Int s = 0; s <= kMaxLen; ++s)
-    for (Int e = 0; e <= kMaxLen; ++e)
-      if (degenerate || (s < e && s < seqLen))
-        ranges.push_back({s, e});
-  std::vector<std::vector<truth::Range>> sets = {{}};
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    sets.push_back({ranges[i]});
-    for (size_t j = i; j < ranges.size(); ++j)
-      sets.push_back((i + j) % 2 ? std::vector<truth::Range>{ranges[i], ranges[j]}
-                                 : std::vector<truth::Range>{ranges[j], ranges[i]});
-  }
-  return sets;
-}
-
-/// Every way to cut seqLen keys into consecutive documents, with ids in no order.
-std::vector<std::vector<int>> documentCuts(Int seqLen) {
-  static const int ids[] = {7, 3, 9, -4, 0, 5};
-  std::vector<std::vector<int>> cuts;
-  for (unsigned bits = 0; bits < (1u << std::max<Int>(seqLen - 1, 0)); ++bits) {
-    std::vector<int> documents;
-    int next = 0;
-    for (Int k = 0; k < seqLen; ++k) {
-      if (k && (bits >> (k - 1) & 1))
-        ++next;
-      documents.push_back(ids[next]);
-    }
-    cuts.push_back(documents);
-  }
-  return cuts;
-}
-
 std::vector<truth::Request> allRequests(Needs needs, bool degenerate) {
   std::vector<truth::Request> requests;
   for (Int q = 0; q <= kMaxLen; ++q)
-    for (Int kv = 0; kv <= kMaxLen; ++kv) {
-      truth::Request r = truth::request(q, kv);
-      auto sets =
-          needs.ranges ? rangeSets(kv, degenerate) : std::vector<std::vector<truth::Range>>{{}};
-      auto cuts = needs.documents ? documentCuts(kv) : std::vector<std::vector<int>>{{}};
-      for (const auto &set : sets)
-        for (const auto &cut : cuts) {
-          r.ranges = set;
-          r.documents = cut;
-          requests.push_back(r);
-        }
-    }
+    for (Int kv = 0; kv <= kMaxLen; ++kv)
+      masks::addRequests(needs, degenerate, q, kv, requests);
   return requests;
 }
 
-truth::Request randomRequest(Needs needs, Int maxQuery, Int maxSeq, std::mt19937 &rng) {
-  truth::Request r = truth::request(rng() % (maxQuery + 1), rng() % (maxSeq + 1));
-  if (needs.ranges)
-    for (unsigned i = rng() % 5; i > 0 && r.seqLen > 0; --i) {
-      Int start = rng() % (r.seqLen + 2);
-      r.ranges.push_back({start, start + static_cast<Int>(rng() % (maxSeq / 2 + 1)) - 1});
+/// Binds every request that has ranges which are not live, and the same requests without those
+/// ranges; the tables must not differ. Returns how many there are, or -1 after a failure.
+int64_t checkDegenerate(const KernelSpec &spec, Needs needs) {
+  static std::map<std::string, int64_t> done;
+  const auto [entry, isNew] = done.try_emplace(tableSignature(spec.program.tables), 0);
+  int64_t &count = entry->second;
+  for (Int i = 0; isNew && needs.ranges && i < (kMaxLen + 1) * (kMaxLen + 1); ++i) {
+    const Int q = i / (kMaxLen + 1);
+    const Int kv = i % (kMaxLen + 1);
+    std::vector<truth::Request> all;
+    std::vector<truth::Request> with;
+    std::vector<truth::Request> without;
+    masks::addRequests(needs, true, q, kv, all);
+    for (truth::Request &r : all) {
+      auto dead = [&](const truth::Range &range) { return !truth::live(r, range); };
+      if (std::none_of(r.ranges.begin(), r.ranges.end(), dead))
+        continue;
+      with.push_back(r);
+      r.ranges.erase(std::remove_if(r.ranges.begin(), r.ranges.end(), dead), r.ranges.end());
+      without.push_back(std::move(r));
     }
-  int id = 0;
-  if (needs.documents)
-    for (Int k = 0; k < r.seqLen; ++k) {
-      id += rng() % static_cast<unsigned>(2 + maxSeq / 6) == 0;
-      r.documents.push_back(id);
+    std::string error;
+    std::optional<Batch> a = bindRequests(spec, with, error);
+    std::optional<Batch> b = bindRequests(spec, without, error);
+    if (!a || !b || !sameTables(*a, *b)) {
+      std::printf("FAILED: query_len %lld seq_len %lld: ranges that are not live change the tables "
+                  "of '%s' %s\n",
+                  q, kv, spec.name.c_str(), error.c_str());
+      count = -1;
+      return count;
     }
-  // A request cut out of a longer one: its queries end before its keys do.
-  if (rng() % 4 == 0 && r.contextLen > 0)
-    r.contextLen = rng() % r.contextLen;
-  return r;
+    count += static_cast<int64_t>(with.size());
+  }
+  return count;
 }
 
 /// The whole set of one kind of needs and its chunks.
@@ -151,14 +131,15 @@ struct Job {
   masks::Style style = masks::Style::Named;
   bool hasLiterals = false;
   std::vector<Int> literals;
+  unsigned composition = 0; ///< number of the composition and which part of its settings
+  size_t firstSetting = 0;
 };
 
 constexpr rt::TileShape kSmallShapes[] = {{1, 1}, {2, 3}, {4, 4}, {3, 2}, {6, 1}, {1, 6}};
 
-/// Checks one kernel on every setting of its parameters; `thin` takes a part of the settings.
-void checkAllSettings(const LoadedKernel &kernel, const Job &job, bool thin, Counts &counts) {
-  Pool &pool = poolFor(job.expr.needs(), job.expr.nodes.size() == 1);
-  Judge judge(kernel, job.expr, job.style == masks::Style::Named, job.hasLiterals, counts);
+std::vector<std::vector<Int>> allSettings(const Job &job) {
+  if (job.hasLiterals)
+    return {job.literals};
   std::vector<std::vector<Int>> all = {{}};
   for (Atom atom : job.expr.paramAtoms) {
     std::vector<std::vector<Int>> longer;
@@ -169,28 +150,61 @@ void checkAllSettings(const LoadedKernel &kernel, const Job &job, bool thin, Cou
       }
     all = std::move(longer);
   }
-  if (job.hasLiterals)
-    all = {job.literals};
+  return all;
+}
+
+/// Checks one kernel on every setting of its parameters; `thin` takes a part of the settings and
+/// judges tiles on the chunks only.
+void checkAllSettings(const LoadedKernel &kernel, const Job &job, bool thin, Counts &counts) {
+  static std::mt19937 rng(99);
+  const bool single = job.expr.nodes.size() == 1;
+  Pool &pool = poolFor(job.expr.needs(), single);
+  Judge judge(kernel, job.expr, job.style == masks::Style::Named, job.hasLiterals, counts);
+  std::vector<std::vector<Int>> all = allSettings(job);
+  // Of the settings with equal masks, any may come first and be the one whose tiles are built.
+  std::shuffle(all.begin(), all.end(), rng);
   const size_t stride = thin ? std::max<size_t>(1, all.size() / 16) : 1;
   const size_t visits = (all.size() + stride - 1) / stride;
-  const bool everyChunk = job.expr.nodes.size() == 1 && !job.hasLiterals;
-  const size_t chunks = std::min(pool.chunks.size(), thin         ? 8
-                                                     : everyChunk ? pool.chunks.size()
-                                                                  : kMaxChunks);
+  const size_t chunks =
+      std::min(pool.chunks.size(), thin                         ? 8
+                                   : single && !job.hasLiterals ? pool.chunks.size()
+                                                                : kMaxChunks);
   const size_t chunksEach = (chunks + visits - 1) / visits;
   // With thousands of settings the slower judges take every few of them.
   const size_t skip = (visits + kMaxChunkSettings - 1) / kMaxChunkSettings;
-  size_t turn = 0;
+  // A kernel with few settings gets several tilings of each.
+  const size_t tilings =
+      job.hasLiterals ? 1 : (std::size(kSmallShapes) + all.size() - 1) / all.size();
+  size_t turn = rng() % 64;
   for (size_t i = 0; i < all.size(); i += stride) {
-    judge.checkMask(*pool.whole, all[i]);
-    if (i / stride % skip)
-      continue;
-    for (size_t c = 0; c < chunksEach; ++c, ++turn) {
-      const rt::TileShape shape = kSmallShapes[turn % std::size(kSmallShapes)];
+    if (!judge.start(*pool.whole, all[i]))
+      return;
+    judge.checkMask();
+    rt::TileShape shape = {};
+    int64_t anchor = 0;
+    for (size_t n = 0; n < tilings; ++n) {
+      shape = kSmallShapes[turn % std::size(kSmallShapes)];
+      anchor = turn++ % 7 == 0 ? 1 : 0;
+      if (!thin && single)
+        judge.checkTiles(shape, anchor);
+      else if (!thin)
+        judge.checkNewTiles(shape, anchor);
+    }
+    for (size_t c = 0; i / stride % skip == 0 && c < chunksEach; ++c) {
       pool.nextChunk = (pool.nextChunk + 1) % pool.chunks.size();
-      judge.checkRest(*pool.chunks[pool.nextChunk], all[i], shape, turn % 7 == 0 ? 1 : 0);
+      if (!judge.start(*pool.chunks[pool.nextChunk], all[i]))
+        return;
+      judge.checkEvaluator(shape);
+      judge.checkForward();
+      if (thin)
+        judge.checkTiles(shape, anchor);
     }
   }
+  if (single || thin)
+    return;
+  const int64_t degenerate = checkDegenerate(*kernel.spec, job.expr.needs());
+  counts.failures += degenerate < 0;
+  counts.degenerate += degenerate * static_cast<int64_t>(all.size());
 }
 
 std::vector<Int> randomParams(const Job &job, Int length, std::mt19937 &rng) {
@@ -201,39 +215,67 @@ std::vector<Int> randomParams(const Job &job, Int length, std::mt19937 &rng) {
   return params;
 }
 
-/// Checks one kernel on 25 seeded settings of the parameters, each on 8 requests.
-void checkSeeded(const LoadedKernel &kernel, const Job &job, std::mt19937 &rng, Counts &counts) {
-  static std::map<int, std::vector<std::unique_ptr<CaseSet>>> pools;
-  const Needs needs = job.expr.needs();
-  std::vector<std::unique_ptr<CaseSet>> &pool = pools[needs.ranges + 2 * needs.documents];
-  for (size_t i = pool.size(); i < 150; ++i) {
-    std::vector<truth::Request> requests;
-    for (int j = 0; j < 8; ++j)
-      requests.push_back(randomRequest(needs, 7, 9, rng));
-    pool.push_back(std::make_unique<CaseSet>(requests));
+struct Setting {
+  truth::Request request;
+  std::vector<Int> params;
+};
+
+/// The settings of a composition, no two of them equal.
+std::vector<Setting> seededSettings(const Job &job) {
+  std::mt19937 rng(20240611 + job.composition);
+  std::vector<Setting> settings;
+  std::set<std::vector<Int>> known;
+  while (settings.size() < kSeededSettings) {
+    Setting s;
+    s.request = masks::randomRequest(job.expr.needs(), 9, 12, rng);
+    s.params = randomParams(job, 12, rng);
+    std::vector<Int> key = s.params;
+    key.insert(key.end(), {s.request.queryLen, s.request.seqLen, s.request.contextLen});
+    key.insert(key.end(), s.request.documents.begin(), s.request.documents.end());
+    for (const truth::Range &range : s.request.ranges)
+      key.insert(key.end(), {range.start, range.end});
+    if (known.insert(std::move(key)).second)
+      settings.push_back(std::move(s));
   }
+  return settings;
+}
+
+/// Checks one kernel of a composition on its half of the settings, each a batch of its own.
+void checkSeeded(const LoadedKernel &kernel, const Job &job, bool, Counts &counts) {
+  const std::vector<Setting> settings = seededSettings(job);
   Judge judge(kernel, job.expr, job.style == masks::Style::Named, job.hasLiterals, counts);
-  for (int i = 0; i < 25; ++i) {
-    const std::vector<Int> params = randomParams(job, 9, rng);
-    CaseSet &set = *pool[rng() % pool.size()];
-    judge.checkMask(set, params);
-    if (i % 5 == 0)
-      judge.checkRest(set, params, kSmallShapes[rng() % std::size(kSmallShapes)], 0);
+  for (size_t i = job.firstSetting; i < job.firstSetting + kSeededSettings / 2; ++i) {
+    CaseSet set({settings[i].request});
+    if (!judge.start(set, settings[i].params))
+      return;
+    const rt::TileShape shape = kSmallShapes[(i + job.composition) % std::size(kSmallShapes)];
+    judge.checkMask();
+    judge.checkTiles(shape, i % 7 == 0 ? 1 : 0);
+    if (i % 5 != 0)
+      continue;
+    judge.checkEvaluator(shape);
+    judge.checkForward();
   }
 }
 
 /// Checks one kernel on larger batches.
-void checkLarge(const LoadedKernel &kernel, const Job &job, std::mt19937 &rng, Counts &counts) {
+void checkLarge(const LoadedKernel &kernel, const Job &job, bool, Counts &counts) {
+  std::mt19937 rng(20240611 + job.composition);
   constexpr rt::TileShape shapes[] = {{16, 16}, {128, 80}, {7, 5}, {64, 32}};
   Judge judge(kernel, job.expr, job.style == masks::Style::Named, job.hasLiterals, counts);
   for (int i = 0; i < 5; ++i) {
     std::vector<truth::Request> requests;
     for (unsigned n = 2 + rng() % 3; n > 0; --n)
-      requests.push_back(randomRequest(job.expr.needs(), 60, 140, rng));
+      requests.push_back(masks::randomRequest(job.expr.needs(), 60, 140, rng));
     const std::vector<Int> params = job.hasLiterals ? job.literals : randomParams(job, 100, rng);
     CaseSet set(requests);
-    judge.checkMask(set, params);
-    judge.checkRest(set, params, shapes[rng() % std::size(shapes)], rng() % 9);
+    if (!judge.start(set, params))
+      return;
+    const rt::TileShape shape = shapes[rng() % std::size(shapes)];
+    judge.checkMask();
+    judge.checkTiles(shape, rng() % 9);
+    judge.checkEvaluator(shape);
+    judge.checkForward();
   }
 }
 
@@ -276,28 +318,67 @@ std::vector<Job> pairJobs() {
   return jobs;
 }
 
-/// The two connectives and the order of a and b do not matter, negations are drawn.
+/// The composition of a, b and c whose results are negated by the bits of `placement`.
+Job tripleJob(int a, int b, int c, int connectives, unsigned placement, unsigned draw) {
+  auto kind = [&](int bit) { return connectives & bit ? masks::Node::Or : masks::Node::And; };
+  Job job;
+  int first = job.expr.leaf(static_cast<Atom>(a), placement & 1);
+  int second = job.expr.leaf(static_cast<Atom>(b), placement & 2);
+  int inner = job.expr.combine(kind(1), first, second, placement & 4);
+  int third = job.expr.leaf(static_cast<Atom>(c), placement & 8);
+  if (draw & 1)
+    std::swap(inner, third);
+  job.expr.combine(kind(2), inner, third, placement & 16);
+  job.style = draw & 6 ? masks::Style::Named : masks::Style::ByHand;
+  return job;
+}
+
+/// The order of operands is drawn. There are 32 placements of not: on a, b, c, (a op b) and the
+/// whole. A composition is taken with two that complement each other, so each of the five occurs
+/// plain and negated in it; which two rotates such that any two operations at any two places, and
+/// any two connectives, meet all 32.
 std::vector<Job> tripleJobs(std::mt19937 &rng) {
   std::vector<Job> jobs;
+  unsigned composition = 0;
   for (int a = 0; a < masks::kNumAtoms; ++a)
     for (int b = a; b < masks::kNumAtoms; ++b)
       for (int c = 0; c < masks::kNumAtoms; ++c)
-        for (int bits = 0; bits < 4; ++bits) {
-          const unsigned flips = rng();
-          auto kind = [&](int bit) { return bits & bit ? masks::Node::Or : masks::Node::And; };
-          Job job;
-          int first = job.expr.leaf(static_cast<Atom>(a), flips & 1);
-          int second = job.expr.leaf(static_cast<Atom>(b), flips & 2);
-          int inner = job.expr.combine(kind(1), first, second, (flips & 12) == 0);
-          int third = job.expr.leaf(static_cast<Atom>(c), flips & 16);
-          if (flips & 32)
-            job.expr.combine(kind(2), inner, third, (flips & 192) == 0);
-          else
-            job.expr.combine(kind(2), third, inner, (flips & 192) == 0);
-          job.style = (flips & 768) == 0 ? masks::Style::ByHand : masks::Style::Named;
-          jobs.push_back(job);
+        for (int bits = 0; bits < 4; ++bits, ++composition) {
+          const unsigned sum = a + b + c;
+          const unsigned placement = sum % 4 * 4 + (bits + sum / 4) % 4;
+          for (unsigned half = 0; half < 2; ++half) {
+            jobs.push_back(
+                tripleJob(a, b, c, bits, half ? placement ^ (kPlacements - 1) : placement, rng()));
+            jobs.back().composition = composition;
+            jobs.back().firstSetting = half * kSeededSettings / 2;
+          }
         }
   return jobs;
+}
+
+/// Counts the placements of not in `jobs` and what they meet; false if something is missing.
+bool reportPlacements(const std::vector<Job> &jobs) {
+  std::set<unsigned> placements;
+  std::set<std::array<unsigned, 3>> connectives;
+  std::set<std::array<unsigned, 3>> inner;
+  std::set<std::array<unsigned, 3>> outer;
+  for (const Job &job : jobs) {
+    const std::vector<masks::Node> &n = job.expr.nodes;
+    const unsigned placement = n[0].negated | n[1].negated << 1 | n[2].negated << 2 |
+                               n[3].negated << 3 | n[4].negated << 4;
+    auto atom = [&](int i) { return static_cast<unsigned>(n[i].atom); };
+    placements.insert(placement);
+    connectives.insert({n[2].kind, n[4].kind, placement});
+    inner.insert({atom(0), atom(1), placement});
+    for (int i : {0, 1})
+      outer.insert({atom(i), atom(3), placement});
+  }
+  const size_t n = masks::kNumAtoms;
+  std::printf("%zu compositions, %zu placements of not, %zu of them with two connectives, %zu with "
+              "two inner operations, %zu with an inner and the outer one\n",
+              jobs.size() / 2, placements.size(), connectives.size(), inner.size(), outer.size());
+  return placements.size() == kPlacements && connectives.size() == 4 * kPlacements &&
+         inner.size() == n * (n + 1) / 2 * kPlacements && outer.size() == n * n * kPlacements;
 }
 
 std::vector<Job> randomJobs(std::mt19937 &rng) {
@@ -320,17 +401,13 @@ std::vector<Job> randomJobs(std::mt19937 &rng) {
       job.hasLiterals = true;
       job.literals = randomParams(job, 100, rng);
     }
+    job.composition = static_cast<unsigned>(i);
     jobs.push_back(job);
   }
   return jobs;
 }
 
 using CheckFn = void (*)(const LoadedKernel &, const Job &, bool thin, Counts &);
-
-std::mt19937 &seeded() {
-  static std::mt19937 rng(20240611);
-  return rng;
-}
 
 /// Compiles `jobs` as one module and checks each kernel.
 bool runModule(const std::vector<const Job *> &jobs, bool maskPasses, unsigned optLevel,
@@ -364,28 +441,38 @@ bool runModule(const std::vector<const Job *> &jobs, bool maskPasses, unsigned o
 
 int report(const std::string &part, const Counts &with, const Counts &without,
            double compileSeconds, double seconds) {
+  auto ll = [](int64_t n) { return static_cast<long long>(n); };
   for (const Counts *c : {&with, &without}) {
-    std::printf("%s, %s mask passes: %lld kernels (%lld with exact tiles), %lld cases, "
-                "%lld (q, k) pairs of native masks, %lld of the evaluator, %lld tiles "
-                "(%lld visited, %lld full), %lld forward rows, %lld failures\n",
-                part.c_str(), c == &with ? "all" : "no", static_cast<long long>(c->kernels),
-                static_cast<long long>(c->exactKernels), static_cast<long long>(c->cases),
-                static_cast<long long>(c->pairs), static_cast<long long>(c->evaluatorPairs),
-                static_cast<long long>(c->tiles), static_cast<long long>(c->tilesVisited),
-                static_cast<long long>(c->tilesFull), static_cast<long long>(c->probeRows),
-                static_cast<long long>(c->failures));
+    std::printf("%s, %s mask passes: %lld kernels (%lld with exact tiles)\n", part.c_str(),
+                c == &with ? "all" : "no", ll(c->kernels), ll(c->exactKernels));
+    std::printf("  %lld cases, %lld (q, k) pairs of native masks\n", ll(c->cases), ll(c->pairs));
+    if (c->degenerate)
+      std::printf(
+          "  %lld more cases with ranges that are not live, tables equal to those without\n",
+          ll(c->degenerate));
+    std::printf("  tile classes of %lld cases: records of %lld requests, %lld tiles (%lld visited, "
+                "%lld full)\n",
+                ll(c->tileCases), ll(c->tileBuilds), ll(c->tiles), ll(c->tilesVisited),
+                ll(c->tilesFull));
+    std::printf("  %lld (q, k) pairs of the evaluator, %lld forward rows, %lld failures\n",
+                ll(c->evaluatorPairs), ll(c->probeRows), ll(c->failures));
   }
   std::printf("%.1f s, of them %.1f s compiling\n", seconds, compileSeconds);
   bool ran = with.pairs > 0 && with.evaluatorPairs > 0 && with.tiles > 0 && with.probeRows > 0;
+  // Every case has its mask compared and its tile classes judged.
+  bool judged = with.tileCases == with.cases && (part != "pairs" || with.degenerate > 0);
   // One operation or two always fuse. More may need more runs than the compiler keeps apart.
   bool fused = part == "singles" || part == "pairs" ? with.intervalKernels == with.kernels
                                                     : with.intervalKernels * 10 > with.kernels * 9;
   if (!ran)
     std::printf("FAILED: nothing was compared\n");
+  if (!judged)
+    std::printf("FAILED: tile classes of %lld cases of %lld were judged\n", ll(with.tileCases),
+                ll(with.cases));
   if (!fused)
     std::printf("FAILED: only %lld kernels are made of intervals after the mask passes\n",
                 static_cast<long long>(with.intervalKernels));
-  return ran && fused && with.failures == 0 && without.failures == 0 ? 0 : 1;
+  return ran && judged && fused && with.failures == 0 && without.failures == 0 ? 0 : 1;
 }
 
 int runPart(const std::string &part, Shard shard) {
@@ -399,19 +486,18 @@ int runPart(const std::string &part, Shard shard) {
     jobs = pairJobs();
   } else if (part == "triples") {
     jobs = tripleJobs(rng);
-    check = [](const LoadedKernel &kernel, const Job &job, bool, Counts &counts) {
-      checkSeeded(kernel, job, seeded(), counts);
-    };
+    check = checkSeeded;
+    if (!reportPlacements(jobs)) {
+      std::printf("FAILED: a placement of not is missing\n");
+      return 1;
+    }
   } else if (part == "random") {
     jobs = randomJobs(rng);
-    check = [](const LoadedKernel &kernel, const Job &job, bool, Counts &counts) {
-      checkLarge(kernel, job, seeded(), counts);
-    };
+    check = checkLarge;
   } else {
     std::printf("unknown part '%s', expected singles, pairs, triples or random\n", part.c_str());
     return 2;
   }
-  seeded().seed(static_cast<unsigned>(20240611 + shard.index));
 
   std::vector<const Job *> mine;
   for (size_t i = shard.index; i < jobs.size(); i += shard.count)
@@ -428,7 +514,8 @@ int runPart(const std::string &part, Shard shard) {
       return 1;
     // A part of the kernels also as they come, without mask passes.
     std::vector<const Job *> plain;
-    for (size_t j = i / kModuleKernels % 5; j < module.size(); j += 5)
+    const size_t every = part == "triples" ? 10 : 5;
+    for (size_t j = i / kModuleKernels % every; j < module.size(); j += every)
       plain.push_back(module[j]);
     if (!plain.empty() && !runModule(plain, false, optLevel, check, compileSeconds, without))
       return 1;

@@ -136,10 +136,12 @@ static int64_t floorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && a 
 
 /// Judges one record by counting the kept pairs of each of its tiles.
 static std::string judgeRecord(const TileRecord &record, const Batch &batch, rt::TileShape shape,
-                               int64_t anchor, bool exact, const KeepFn &keep, TileTotals &totals) {
+                               int64_t anchor, bool exact, const KeptFn &keptIn,
+                               TileTotals &totals) {
   const int64_t b = record.request.value;
   const int64_t keyBegin = batch.shape.keyBegin[b];
   const int64_t keyEnd = batch.shape.keyEnd[b];
+  const Interval queries{record.queryBegin.value, record.queryBegin.value + record.queryCount};
   auto place = [&](int64_t begin, int64_t end) {
     return "request " + std::to_string(b) + " queries [" + std::to_string(record.queryBegin.value) +
            ", +" + std::to_string(record.queryCount) + ") keys [" + std::to_string(begin) + ", " +
@@ -159,10 +161,7 @@ static std::string judgeRecord(const TileRecord &record, const Batch &batch, rt:
   for (int64_t begin = keyBegin; begin < keyEnd;) {
     int64_t end =
         std::min(keyEnd, (floorDiv(begin - anchor, shape.keys) + 1) * shape.keys + anchor);
-    int64_t kept = 0;
-    for (int64_t q = record.queryBegin.value; q < record.queryBegin.value + record.queryCount; ++q)
-      for (int64_t k = begin; k < end; ++k)
-        kept += keep(b, q, k);
+    const int64_t kept = keptIn(b, queries, {begin, end});
     while (next < record.segments.size() && record.segments[next].end <= begin)
       ++next;
     bool visited = next < record.segments.size() && record.segments[next].begin <= begin;
@@ -185,7 +184,7 @@ static std::string judgeRecord(const TileRecord &record, const Batch &batch, rt:
 }
 
 std::string exec::judgeTiles(const std::vector<TileRecord> &records, const Batch &batch,
-                             rt::TileShape shape, int64_t anchor, bool exact, const KeepFn &keep,
+                             rt::TileShape shape, int64_t anchor, bool exact, const KeptFn &keptIn,
                              TileTotals &totals) {
   size_t next = 0;
   for (int64_t b = 0; b < batch.shape.numReqs(); ++b) {
@@ -200,9 +199,11 @@ std::string exec::judgeTiles(const std::vector<TileRecord> &records, const Batch
           record.headCount != batch.numHeads)
         return "record " + std::to_string(next) + " is not the tile of request " +
                std::to_string(b) + " q " + std::to_string(q) + " for all heads";
-      std::string fault = judgeRecord(record, batch, shape, anchor, exact, keep, totals);
-      if (!fault.empty())
+      std::string fault = judgeRecord(record, batch, shape, anchor, exact, keptIn, totals);
+      if (!fault.empty()) {
+        totals.faulty = b;
         return fault;
+      }
     }
   }
   if (next != records.size())

@@ -9,6 +9,7 @@
 
 #include "attn/Compiler/Compiler.h"
 #include "attn/Core/Batch.h"
+#include "attn/Core/Interval.h"
 #include "attn/Core/Manifest.h"
 #include "attn/Core/NativeAbi.h"
 #include "attn/Runtime/BatchBinding.h"
@@ -61,13 +62,15 @@ std::vector<int64_t> nativeParams(const attn::core::MaskProgram &program,
 void fillBatchArgs(attn::core::NativeArgs &args, const attn::core::Batch &batch,
                    const attn::rt::NativeTables &tables, const std::vector<int64_t> &params);
 
-/// keep(b, q, k) by the third truth; the number of heads never matters to the masks judged here.
-using KeepFn = std::function<bool(int64_t b, int64_t q, int64_t k)>;
+/// Number of pairs of a box that request b keeps by the third truth; the head never matters to the
+/// masks judged here.
+using KeptFn = std::function<int64_t(int64_t b, attn::core::Interval q, attn::core::Interval k)>;
 
 struct TileTotals {
   int64_t tiles = 0;   ///< tiles of the rectangle that were judged
   int64_t visited = 0; ///< of them visited
   int64_t full = 0;    ///< of them full
+  int64_t faulty = -1; ///< request of the fault, if it lies in one
 };
 
 /// Judges tile records: complete, ordered, clipped, sound; with `exact` also that a visited tile
@@ -75,7 +78,7 @@ struct TileTotals {
 /// right.
 std::string judgeTiles(const std::vector<attn::core::TileRecord> &records,
                        const attn::core::Batch &batch, attn::rt::TileShape shape, int64_t anchor,
-                       bool exact, const KeepFn &keep, TileTotals &totals);
+                       bool exact, const KeptFn &keptIn, TileTotals &totals);
 
 } // namespace exec
 

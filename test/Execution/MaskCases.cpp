@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "MaskCases.h"
 
+#include <algorithm>
 #include <array>
 
 using namespace masks;
@@ -173,6 +174,78 @@ static std::string describeNode(const Expr &expr, int id) {
 
 std::string masks::describe(const Expr &expr) {
   return describeNode(expr, static_cast<int>(expr.nodes.size()) - 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Requests
+//===----------------------------------------------------------------------===//
+
+/// Every set of at most two ranges with bounds up to kMaxLen; overlapping, touching, equal and cut
+/// ones included, and both orders of a pair occur. Without `degenerate`, ranges that are not live
+/// are left out: the binder drops them, so they give no new batch.
+static std::vector<std::vector<truth::Range>> rangeSets(Int seqLen, bool degenerate) {
+  std::vector<truth::Range> ranges;
+  for (Int s = 0; s <= kMaxLen; ++s)
+    for (Int e = 0; e <= kMaxLen; ++e)
+      if (degenerate || (s < e && s < seqLen))
+        ranges.push_back({s, e});
+  std::vector<std::vector<truth::Range>> sets = {{}};
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    sets.push_back({ranges[i]});
+    for (size_t j = i; j < ranges.size(); ++j)
+      sets.push_back((i + j) % 2 ? std::vector<truth::Range>{ranges[i], ranges[j]}
+                                 : std::vector<truth::Range>{ranges[j], ranges[i]});
+  }
+  return sets;
+}
+
+/// Every way to cut seqLen keys into consecutive documents, with ids in no order.
+static std::vector<std::vector<int>> documentCuts(Int seqLen) {
+  static const int ids[] = {7, 3, 9, -4, 0, 5};
+  std::vector<std::vector<int>> cuts;
+  for (unsigned bits = 0; bits < (1u << std::max<Int>(seqLen - 1, 0)); ++bits) {
+    std::vector<int> documents;
+    int next = 0;
+    for (Int k = 0; k < seqLen; ++k) {
+      if (k && (bits >> (k - 1) & 1))
+        ++next;
+      documents.push_back(ids[next]);
+    }
+    cuts.push_back(documents);
+  }
+  return cuts;
+}
+
+void masks::addRequests(Needs needs, bool degenerate, Int q, Int kv,
+                        std::vector<truth::Request> &to) {
+  truth::Request r = truth::request(q, kv);
+  auto sets = needs.ranges ? rangeSets(kv, degenerate) : std::vector<std::vector<truth::Range>>{{}};
+  auto cuts = needs.documents ? documentCuts(kv) : std::vector<std::vector<int>>{{}};
+  for (const auto &set : sets)
+    for (const auto &cut : cuts) {
+      r.ranges = set;
+      r.documents = cut;
+      to.push_back(r);
+    }
+}
+
+truth::Request masks::randomRequest(Needs needs, Int maxQuery, Int maxSeq, std::mt19937 &rng) {
+  truth::Request r = truth::request(rng() % (maxQuery + 1), rng() % (maxSeq + 1));
+  if (needs.ranges)
+    for (unsigned i = rng() % 5; i > 0 && r.seqLen > 0; --i) {
+      Int start = rng() % (r.seqLen + 2);
+      r.ranges.push_back({start, start + static_cast<Int>(rng() % (maxSeq / 2 + 1)) - 1});
+    }
+  int id = 0;
+  if (needs.documents)
+    for (Int k = 0; k < r.seqLen; ++k) {
+      id += rng() % static_cast<unsigned>(2 + maxSeq / 6) == 0;
+      r.documents.push_back(id);
+    }
+  // A request cut out of a longer one: its queries end before its keys do.
+  if (rng() % 4 == 0 && r.contextLen > 0)
+    r.contextLen = rng() % r.contextLen;
+  return r;
 }
 
 //===----------------------------------------------------------------------===//

@@ -43,6 +43,13 @@ struct Needs {
     return ranges == other.ranges && documents == other.documents;
   }
 };
+/// Lengths and bounds of ranges in the exhaustive part go up to this.
+constexpr Int kMaxLen = 6;
+/// Appends every request with these lengths: with each set of ranges and each cut into documents
+/// that `needs` asks for. Without `degenerate`, ranges that are not live are left out.
+void addRequests(Needs needs, bool degenerate, Int q, Int kv, std::vector<truth::Request> &to);
+truth::Request randomRequest(Needs needs, Int maxQuery, Int maxSeq, std::mt19937 &rng);
+
 Needs needs(Atom atom);
 int numParams(Atom atom);
 /// Every setting of an atom's parameters that small batches can tell apart, and huge ones.
