@@ -35,7 +35,7 @@ static BoxValue joined(ScalarType type, const BoxValue &a, const BoxValue &b) {
 BoxValue BoxEval::emitLeaf(const Node &node) {
   switch (node.op) {
   case Op::Const:
-    return fromScalar(node.type, constantOf(node));
+    return fromScalar(node.type, constantOf(FloatMode::Single, node));
   case Op::IndexB:
     return BoxValue::point(box.b);
   case Op::IndexH:
@@ -233,8 +233,8 @@ BoxValue BoxEval::emit(const MaskProgram &program, NodeId id,
       bool isFloat = program.nodes[node.operands[i]].type == ScalarType::F32;
       return isFloat ? Scalar::ofFloat(operands[i].f) : Scalar::ofInt(operands[i].lo);
     };
-    return fromScalar(node.type,
-                      evalPure(node.op, node.type, argType, scalar(0), scalar(1), scalar(2)));
+    return fromScalar(node.type, evalPure(FloatMode::Single, node.op, node.type, argType, scalar(0),
+                                          scalar(1), scalar(2)));
   }
   return rangeOf(node.op, node.type, argType, operands[0],
                  operands.size() > 1 ? operands[1] : BoxValue());

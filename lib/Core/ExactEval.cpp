@@ -4,7 +4,7 @@
 #include "attn/Core/MaskProgramEmit.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 
 namespace attn::core {
 
@@ -13,10 +13,10 @@ static void addOnce(std::vector<int32_t> &list, int32_t value) {
     list.push_back(value);
 }
 
-ExactEval::ExactEval(const MaskProgram &program, NodeId root, const Batch &batch,
+ExactEval::ExactEval(const MaskProgram &program, NodeId root, FloatMode floats, const Batch &batch,
                      TableAccess &tables)
-    : program(program), tables(tables), levels(NumLevels), rangesOfRow(batch.tables.size()),
-      documentOfRow(batch.tables.size()) {
+    : program(program), floats(floats), tables(tables), levels(NumLevels),
+      rangesOfRow(batch.tables.size()), documentOfRow(batch.tables.size()) {
   if (root < 0)
     return;
   EmissionOrder order = emissionOrder(program, root);
@@ -99,7 +99,7 @@ void ExactEval::assignSlots(NodeId root) {
   for (NodeId id = 0; id <= root; ++id) {
     const Node &node = program.nodes[id];
     if (node.op == Op::Const)
-      slots[slotOf[id]] = constantOf(node);
+      slots[slotOf[id]] = constantOf(floats, node);
   }
 }
 
@@ -341,8 +341,8 @@ Scalar ExactEval::run(const Inst &inst) {
   }
   const Scalar &a = slots[inst.args[0]], &b = slots[inst.args[1]], &c = slots[inst.args[2]];
   if (inst.op == Op::Alibi)
-    return Scalar::ofFloat(a.f - b.f * std::fabs(static_cast<double>(row.q - key)));
-  return evalPure(inst.op, inst.type, inst.argType, a, b, c);
+    return Scalar::ofFloat(evalAlibi(floats, a.f, b.f, std::abs(row.q - key)));
+  return evalPure(floats, inst.op, inst.type, inst.argType, a, b, c);
 }
 
 } // namespace attn::core

@@ -15,7 +15,8 @@ namespace attn::core {
 class ExactEval {
 public:
   /// `root` may be -1; then evaluate() must not be called.
-  ExactEval(const MaskProgram &program, NodeId root, const Batch &batch, TableAccess &tables);
+  ExactEval(const MaskProgram &program, NodeId root, FloatMode floats, const Batch &batch,
+            TableAccess &tables);
 
   /// Value of the root at (b, h, q, k); `s` is what Score nodes read.
   Scalar evaluate(double s, const RowPoint &at, int64_t k) {
@@ -72,6 +73,7 @@ private:
   Scalar runLoop(Loop &loop);
 
   const MaskProgram &program;
+  FloatMode floats;
   TableAccess &tables;
 
   std::vector<Scalar> slots;

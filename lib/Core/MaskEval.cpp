@@ -11,8 +11,9 @@ namespace attn::core {
 
 struct MaskEvaluator::Impl {
   Impl(const MaskProgram &program, const Batch &batch)
-      : program(program), tables(program, batch), mask(program, program.mask, batch, tables),
-        score(program, program.score, batch, tables),
+      : program(program), tables(program, batch),
+        mask(program, program.mask, FloatMode::Single, batch, tables),
+        score(program, program.score, FloatMode::Double, batch, tables),
         maskDependence(dependence(program, program.mask)) {
     if (program.mask >= 0)
       maskOrder = emissionOrder(program, program.mask);

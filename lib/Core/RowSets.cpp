@@ -49,9 +49,6 @@ static RowValue unknownOf(ScalarType type) {
 // Linear forms
 //===----------------------------------------------------------------------===//
 
-// With |factor| <= 2^20 and |offset| <= 2^60 no value of a form leaves (-2^61, 2^61).
-constexpr int64_t kMaxFactor = int64_t(1) << 20;
-constexpr int64_t kMaxOffset = int64_t(1) << 60;
 constexpr int64_t kMaxForm = int64_t(1) << 61;
 
 static int64_t floorDivide(int64_t a, int64_t b) {
@@ -193,7 +190,7 @@ static BoundedSet compareIntegers(Op op, const RowValue &a, const RowValue &b) {
 RowValue RowSets::emitLeaf(const Node &node) {
   switch (node.op) {
   case Op::Const:
-    return RowValue::ofKnown(constantOf(node));
+    return RowValue::ofKnown(constantOf(FloatMode::Single, node));
   case Op::IndexB:
     return RowValue::ofKnown(Scalar::ofInt(at.b));
   case Op::IndexH:
@@ -382,7 +379,7 @@ RowValue RowSets::emit(const MaskProgram &program, NodeId id,
     auto scalar = [&](size_t i) { return i < operands.size() ? operands[i].known : Scalar(); };
     ScalarType argType = program.nodes[node.operands[0]].type;
     return RowValue::ofKnown(
-        evalPure(node.op, node.type, argType, scalar(0), scalar(1), scalar(2)));
+        evalPure(FloatMode::Single, node.op, node.type, argType, scalar(0), scalar(1), scalar(2)));
   }
   if (node.op == Op::Select && operands[0].isKnown())
     return operands[operands[0].known.i ? 1 : 2];
@@ -407,8 +404,9 @@ RowValue RowSets::emitFor(const MaskProgram &program, NodeId id,
     known = known && boundsAndInits[i].isKnown();
   int64_t i = boundsAndInits[0].known.i, ub = boundsAndInits[1].known.i;
   int64_t step = boundsAndInits[2].known.i;
+  const bool isFree = isRangeScan(program, program.nodes[id], i, depth++);
   while (known && step >= 1 && i < ub) {
-    known = iterationsLeft-- > 0;
+    known = isFree || iterationsLeft-- > 0;
     if (!known)
       break;
     carried = body(RowValue::ofKnown(Scalar::ofInt(i)), std::move(carried));
@@ -416,6 +414,7 @@ RowValue RowSets::emitFor(const MaskProgram &program, NodeId id,
       break;
     i += step;
   }
+  --depth;
   if (!known) {
     size_t count = static_cast<size_t>(program.nodes[id].imm);
     carried.clear();

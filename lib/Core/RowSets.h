@@ -37,6 +37,19 @@ private:
   IntervalSet upperSet;
 };
 
+// With |factor| <= 2^20 and |offset| <= 2^60 no value of a linear form leaves (-2^61, 2^61).
+constexpr int64_t kMaxFactor = int64_t(1) << 20;
+constexpr int64_t kMaxOffset = int64_t(1) << 60;
+
+/// Most loop iterations that are followed for one row, scans over the live ranges aside.
+constexpr int64_t kMaxIterations = int64_t(1) << 16;
+
+/// True for a loop inside no other (`depth` 0) that runs at most once for each live range: the data
+/// bounds it.
+inline bool isRangeScan(const MaskProgram &program, const Node &loop, int64_t lb, int depth) {
+  return depth == 0 && lb >= 0 && program.nodes[loop.operands[1]].op == Op::NumRanges;
+}
+
 /// What a node is, as a function of k in [-kPositionLimit, kPositionLimit).
 struct RowValue {
   enum Kind : uint8_t {
@@ -90,7 +103,8 @@ private:
 
   TableAccess &tables;
   RowPoint at;
-  int64_t iterationsLeft = int64_t(1) << 16;
+  int64_t iterationsLeft = kMaxIterations;
+  int depth = 0; ///< loops around the current place
   std::vector<std::pair<NodeId, std::vector<Value>>> loopResults;
 };
 

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ScalarOps.h"
 
+#include <cfloat>
 #include <cmath>
 #include <limits>
 
 namespace attn::core {
+
+// Each operation on floats is rounded by itself: no wider registers here, and the build keeps the
+// compiler from contracting two of them into one.
+static_assert(FLT_EVAL_METHOD == 0, "operations on float are expected to be rounded to float");
 
 /// The value as an unsigned number of the type's width.
 static uint64_t unsignedOf(ScalarType type, int64_t v) {
@@ -123,15 +128,18 @@ int64_t evalCast(Op op, ScalarType from, ScalarType to, int64_t a) {
 }
 
 /// The smaller (or larger) of two numbers where -0 < +0 and a NaN wins.
-static double pickOrNaN(double a, double b, bool smaller) {
+template <class F>
+static F pickOrNaN(F a, F b, bool smaller) {
   if (std::isnan(a) || std::isnan(b))
-    return std::numeric_limits<double>::quiet_NaN();
+    return std::numeric_limits<F>::quiet_NaN();
   if (a == b)
     return std::signbit(a) == smaller ? a : b;
   return (a < b) == smaller ? a : b;
 }
 
-static double evalMath(Op op, double a, double b) {
+/// `F` picks the library's functions: those of float for masks, which native code calls too.
+template <class F>
+static F evalMath(Op op, F a, F b) {
   switch (op) {
   case Op::Exp:
     return std::exp(a);
@@ -166,7 +174,8 @@ static double evalMath(Op op, double a, double b) {
   }
 }
 
-double evalFloat(Op op, double a, double b, double c) {
+template <class F>
+static F evalFloat(Op op, F a, F b, F c) {
   switch (op) {
   case Op::FAdd:
     return a + b;
@@ -241,7 +250,22 @@ int64_t evalToInt(ScalarType type, double a) {
   return static_cast<int64_t>(a);
 }
 
-double evalSoftCap(double s, double cap) { return cap * std::tanh(s / cap); }
+template <class F>
+static F evalSoftCap(F s, F cap) {
+  return cap * std::tanh(s / cap);
+}
+
+template <class F>
+static F evalIntToFloat(Op op, ScalarType from, int64_t a) {
+  return op == Op::SIToFP ? static_cast<F>(signedOf(from, a)) : static_cast<F>(unsignedOf(from, a));
+}
+
+double evalAlibi(FloatMode mode, double s, double slope, int64_t distance) {
+  if (mode == FloatMode::Double)
+    return s - slope * static_cast<double>(distance);
+  float bias = static_cast<float>(slope) * static_cast<float>(distance);
+  return static_cast<float>(s) - bias;
+}
 
 bool isPure(Op op) {
   switch (familyOf(op)) {
@@ -257,8 +281,21 @@ bool isPure(Op op) {
   }
 }
 
-Scalar evalPure(Op op, ScalarType type, ScalarType argType, const Scalar &a, const Scalar &b,
-                const Scalar &c) {
+/// The families whose result is a float, in `F`. Operands hold values of `F` already.
+template <class F>
+static F evalToFloat(Op op, ScalarType argType, const Scalar &a, const Scalar &b, const Scalar &c) {
+  switch (familyOf(op)) {
+  case OpFamily::IntToFloat:
+    return evalIntToFloat<F>(op, argType, a.i);
+  case OpFamily::Score:
+    return evalSoftCap(static_cast<F>(a.f), static_cast<F>(b.f));
+  default:
+    return evalFloat(op, static_cast<F>(a.f), static_cast<F>(b.f), static_cast<F>(c.f));
+  }
+}
+
+Scalar evalPure(FloatMode mode, Op op, ScalarType type, ScalarType argType, const Scalar &a,
+                const Scalar &b, const Scalar &c) {
   switch (familyOf(op)) {
   case OpFamily::IntBinary:
     return Scalar::ofInt(evalIntBinary(op, type, a.i, b.i));
@@ -272,15 +309,11 @@ Scalar evalPure(Op op, ScalarType type, ScalarType argType, const Scalar &a, con
     return a.i ? b : c;
   case OpFamily::FloatCompare:
     return Scalar::ofInt(evalFloatCompare(op, a.f, b.f));
-  case OpFamily::IntToFloat:
-    return Scalar::ofFloat(op == Op::SIToFP ? static_cast<double>(signedOf(argType, a.i))
-                                            : static_cast<double>(unsignedOf(argType, a.i)));
   case OpFamily::FloatToInt:
     return Scalar::ofInt(evalToInt(type, a.f));
-  case OpFamily::Score:
-    return Scalar::ofFloat(evalSoftCap(a.f, b.f));
   default:
-    return Scalar::ofFloat(evalFloat(op, a.f, b.f, c.f));
+    return Scalar::ofFloat(mode == FloatMode::Single ? evalToFloat<float>(op, argType, a, b, c)
+                                                     : evalToFloat<double>(op, argType, a, b, c));
   }
 }
 

@@ -29,8 +29,16 @@ union Scalar {
 };
 static_assert(sizeof(Scalar) == 8, "slots are copied often");
 
-inline Scalar constantOf(const Node &node) {
-  return node.type == ScalarType::F32 ? Scalar::ofFloat(node.fimm) : Scalar::ofInt(node.imm);
+/// What an operation on floats is rounded to.
+enum class FloatMode : uint8_t {
+  Single, ///< masks: f32, as on every target; held in a double, which is exact
+  Double, ///< scores: float64, the reference
+};
+
+inline Scalar constantOf(FloatMode mode, const Node &node) {
+  if (node.type != ScalarType::F32)
+    return Scalar::ofInt(node.imm);
+  return Scalar::ofFloat(mode == FloatMode::Single ? static_cast<float>(node.fimm) : node.fimm);
 }
 
 /// `v` cut to the width of `type` and sign-extended; 0 or 1 for Bool.
@@ -61,19 +69,17 @@ int64_t evalIntBinary(Op op, ScalarType type, int64_t a, int64_t b);
 bool evalCompare(Op op, ScalarType type, int64_t a, int64_t b);
 /// IntCast from `from` to `to`.
 int64_t evalCast(Op op, ScalarType from, ScalarType to, int64_t a);
-/// FloatUnary, FloatBinary, FloatTernary; unused operands are ignored.
-double evalFloat(Op op, double a, double b, double c);
 bool evalFloatCompare(Op op, double a, double b);
 /// FPToSI: towards zero, saturated to the width of `type`; NaN gives 0.
 int64_t evalToInt(ScalarType type, double a);
-/// SoftCap.
-double evalSoftCap(double s, double cap);
+/// Alibi; `distance` is |q - k|.
+double evalAlibi(FloatMode mode, double s, double slope, int64_t distance);
 
 /// True for operations that evalPure() computes.
 bool isPure(Op op);
 /// Any pure operation. `type` is the node's type, `argType` that of operand 0.
-Scalar evalPure(Op op, ScalarType type, ScalarType argType, const Scalar &a, const Scalar &b,
-                const Scalar &c);
+Scalar evalPure(FloatMode mode, Op op, ScalarType type, ScalarType argType, const Scalar &a,
+                const Scalar &b, const Scalar &c);
 
 } // namespace attn::core
 

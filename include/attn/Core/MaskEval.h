@@ -51,6 +51,10 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
+/// True if MaskEvaluator::rowKeys() gives a set for every row of every batch, so that tile classes
+/// are exact whatever the data. Where it is false, they may still be exact for some batches.
+bool hasExactRows(const MaskProgram &program);
+
 /// Half-open interval of the QueryRanges row of (b, q) derived from its source table by definition:
 /// the hull of the live ranges that hold q, or the extent of q's document.
 Interval queryRangeByDefinition(const MaskProgram &program, const Batch &batch, int32_t table,

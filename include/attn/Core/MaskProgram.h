@@ -8,7 +8,7 @@
 //
 // Integers are two's complement of the node's width (`index` of the source is I64); named mask
 // operations compute in exact integers, so a huge radius never overflows. Floats are the source's
-// f32, evaluated in float64 by the reference.
+// f32: every operation of a mask is rounded to f32, those of a score are float64 in the reference.
 #ifndef ATTN_CORE_MASKPROGRAM_H
 #define ATTN_CORE_MASKPROGRAM_H
 

@@ -244,6 +244,7 @@ NaiveEval::Value NaiveEval::value(NodeId id) {
   const Node &node = program.nodes[id];
   auto typeOf = [&](size_t i) { return program.nodes[node.operands[i]].type; };
   auto arg = [&](size_t i) { return integer(node.operands[i]); };
+  auto single = [&](NodeId operand) { return static_cast<float>(number(operand)); };
   auto ofInt = [](int64_t v) { return Value{v, 0}; };
   auto ofFloat = [](double v) { return Value{0, v}; };
   if (node.op >= Op::Add && node.op <= Op::ShrU && node.op != Op::Not)
@@ -254,7 +255,7 @@ NaiveEval::Value NaiveEval::value(NodeId id) {
     return ofInt(named(node));
   switch (node.op) {
   case Op::Const:
-    return {node.imm, node.fimm};
+    return {node.imm, static_cast<float>(node.fimm)};
   case Op::IndexB:
     return ofInt(b);
   case Op::IndexH:
@@ -300,11 +301,11 @@ NaiveEval::Value NaiveEval::value(NodeId id) {
   case Op::Select:
     return value(node.operands[arg(0) ? 1 : 2]);
   case Op::SIToFP:
-    return ofFloat(static_cast<double>(signedValue(typeOf(0), arg(0))));
+    return ofFloat(static_cast<float>(signedValue(typeOf(0), arg(0))));
   case Op::FAdd:
-    return ofFloat(number(node.operands[0]) + number(node.operands[1]));
+    return ofFloat(single(node.operands[0]) + single(node.operands[1]));
   case Op::FMul:
-    return ofFloat(number(node.operands[0]) * number(node.operands[1]));
+    return ofFloat(single(node.operands[0]) * single(node.operands[1]));
   case Op::FCmpOlt:
     return ofInt(number(node.operands[0]) < number(node.operands[1]));
   default:
