@@ -8,6 +8,7 @@
 #include "attn/Compiler/Pipelines.h"
 #include "attn/Config.h"
 #include "attn/Conversion/AttnToLoops/AttnToLoops.h"
+#include "attn/Core/MaskEval.h"
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "attn/Dialect/Attn/IR/ProgramBuilder.h"
 
@@ -275,15 +276,6 @@ static llvm::Error checkTargets(ArrayRef<std::string> names) {
   return llvm::Error::success();
 }
 
-/// How the tiles of a kernel are classified: by its mask after the mask passes.
-static core::TilePlan getTilePlan(KernelOp kernel) {
-  MaskOp mask = kernel.getMask();
-  if (!mask)
-    return core::TilePlan::Intervals;
-  RowSet rows = RowSetAnalysis().get(mask.getBody().front().getTerminator()->getOperand(0));
-  return rows.isKnown() ? core::TilePlan::Intervals : core::TilePlan::Abstract;
-}
-
 /// Compiles for "cpu": every kernel into one object.
 static LogicalResult compileNative(ModuleOp module, const CompileOptions &options,
                                    core::Artifact &artifact) {
@@ -295,7 +287,8 @@ static LogicalResult compileNative(ModuleOp module, const CompileOptions &option
     binary.blob = blob;
     binary.entry = getForwardEntryName(kernel.spec.name);
     binary.maskEntry = getMaskEntryName(kernel.spec.name);
-    binary.tilePlan = getTilePlan(kernelOp);
+    binary.tilePlan = core::hasExactRows(kernel.spec.program) ? core::TilePlan::Intervals
+                                                              : core::TilePlan::Abstract;
     binary.tables = getTableDecls(kernelOp);
     kernel.binaries.push_back(std::move(binary));
   }

@@ -137,6 +137,51 @@ TEST(Compile, ManifestSaysWhatTheKernelNeeds) {
   EXPECT_EQ(kernel.find("sm_90a"), nullptr);
 }
 
+/// Tile plan of a kernel with this mask, the same with and without the mask passes.
+static core::TilePlan tilePlanOf(const std::string &mask) {
+  std::string spec = "attn.kernel @k heads(1) dim(16) q(f32) kv(f32) params(%p: f32)\n"
+                     "    tables(%mm: !attn.ranges, %doc: !attn.documents,\n"
+                     "           %t: !attn.table<[b, k], i32>) {\n"
+                     "  attn.mask (%b, %h, %q, %k) {\n" +
+                     mask + "\n    attn.yield %m : i1\n  }\n}\n";
+  std::vector<core::TilePlan> plans;
+  for (bool passes : {true, false}) {
+    compiler::CompileOptions options;
+    options.maskPasses = passes;
+    auto artifact = compiler::compile(spec, "test.mlir", options);
+    if (!artifact) {
+      ADD_FAILURE() << llvm::toString(artifact.takeError());
+      return core::TilePlan::Abstract;
+    }
+    plans.push_back(artifact->kernels[0].find("cpu")->tilePlan);
+  }
+  EXPECT_EQ(plans[0], plans[1]) << mask;
+  return plans[0];
+}
+
+TEST(Compile, TilePlanIsThatOfTheProgram) {
+  const char *const exact[] = {
+      "%m = attn.mm_prefix %mm, %b, %q, %k",
+      "%m = attn.document %doc, %b, %q, %k",
+      "%c = attn.causal %q, %k\n%d = attn.document %doc, %b, %q, %k\n%n = attn.not %d\n"
+      "%m = attn.or %c, %n",
+      "%c4 = arith.constant 4 : index\n%x = arith.floordivsi %q, %c4 : index\n"
+      "%y = arith.floordivsi %k, %c4 : index\n%m = arith.cmpi eq, %x, %y : index",
+  };
+  for (const char *mask : exact)
+    EXPECT_EQ(tilePlanOf(mask), core::TilePlan::Intervals) << mask;
+  const char *const abstract[] = {
+      "%v = attn.load %t[%b, %k] : !attn.table<[b, k], i32>\n%z = arith.constant 0 : i32\n"
+      "%m = arith.cmpi eq, %v, %z : i32",
+      "%i = arith.index_cast %k : index to i64\n%f = arith.sitofp %i : i64 to f32\n"
+      "%m = arith.cmpf olt, %f, %p : f32",
+      "%c2 = arith.constant 2 : index\n%r = arith.remsi %k, %c2 : index\n"
+      "%m = arith.cmpi eq, %r, %c2 : index",
+  };
+  for (const char *mask : abstract)
+    EXPECT_EQ(tilePlanOf(mask), core::TilePlan::Abstract) << mask;
+}
+
 TEST(Compile, SameSpecSameBytes) {
   auto a = compiler::compile(gemma("g", "left", "mm"), "a.mlir");
   auto b = compiler::compile(gemma("g", "left", "mm", "    // a comment\n"), "b.mlir");
