@@ -2,12 +2,15 @@
 
 #include "attn/Compiler/Compiler.h"
 
+#include "CanonicalOrder.h"
+#include "GpuTarget.h"
 #include "NativeCode.h"
 #include "SpecHash.h"
 
 #include "attn/Compiler/Pipelines.h"
 #include "attn/Config.h"
 #include "attn/Conversion/AttnToLoops/AttnToLoops.h"
+#include "attn/Core/KernelSignature.h"
 #include "attn/Core/MaskEval.h"
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "attn/Dialect/Attn/IR/ProgramBuilder.h"
@@ -259,43 +262,64 @@ llvm::Expected<std::string> compiler::specHash(ModuleOp module, StringRef symbol
 //===----------------------------------------------------------------------===//
 
 const std::vector<std::string> &compiler::targets() {
-  static const std::vector<std::string> names = {"cpu"};
+  static const std::vector<std::string> names = {"cpu", "sm_90a"};
   return names;
 }
 
-static llvm::Error checkTargets(ArrayRef<std::string> names) {
+/// Targets that are planned; they are refused like others, but not as unknown.
+static bool isPlanned(StringRef name) { return name == "sm_100a"; }
+
+llvm::Error compiler::checkTargets(const std::vector<std::string> &names) {
+  auto refuse = [](const Twine &text) {
+    return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
+  };
+  const std::string available = llvm::join(compiler::targets(), ", ");
   if (names.empty())
-    return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                   "no target is given, available: " +
-                                       llvm::join(compiler::targets(), ", "));
-  for (const std::string &name : names)
+    return refuse("no target is given, available: " + available);
+  for (auto [i, name] : llvm::enumerate(names)) {
     if (!llvm::is_contained(compiler::targets(), name))
-      return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                     "target '" + name + "' is not available, expected one of: " +
-                                         llvm::join(compiler::targets(), ", "));
+      return refuse("target '" + name + "' is not available" + (isPlanned(name) ? " yet" : "") +
+                    ", expected one of: " + available);
+    if (llvm::is_contained(ArrayRef(names).take_front(i), name))
+      return refuse("target '" + name + "' is given twice");
+  }
   return llvm::Error::success();
 }
 
-/// Compiles for "cpu": every kernel into one object.
-static LogicalResult compileNative(ModuleOp module, const CompileOptions &options,
-                                   core::Artifact &artifact) {
-  auto blob = static_cast<int32_t>(artifact.blobs.size());
+bool compiler::isGpuTarget(StringRef target) { return findTarget(target) != nullptr; }
+
+/// What the manifest says of each kernel's code before there is any.
+static std::vector<core::KernelBinary> describe(ModuleOp module, const core::Artifact &artifact,
+                                                const std::string &target) {
+  std::vector<core::KernelBinary> binaries;
   for (auto [kernelOp, kernel] : llvm::zip(module.getOps<KernelOp>(), artifact.kernels)) {
     core::KernelBinary binary;
-    binary.target = "cpu";
-    binary.format = compiler::getNativeFormat().str();
-    binary.blob = blob;
-    binary.entry = getForwardEntryName(kernel.spec.name);
-    binary.maskEntry = getMaskEntryName(kernel.spec.name);
+    binary.target = target;
     binary.tilePlan = core::hasExactRows(kernel.spec.program) ? core::TilePlan::Intervals
                                                               : core::TilePlan::Abstract;
     binary.tables = getTableDecls(kernelOp);
-    kernel.binaries.push_back(std::move(binary));
+    binaries.push_back(std::move(binary));
+  }
+  return binaries;
+}
+
+/// Compiles for "cpu": every kernel into one object.
+static LogicalResult compileNative(ModuleOp module, ArrayRef<core::KernelBinary> binaries,
+                                   const CompileOptions &options, core::Artifact &artifact) {
+  for (auto [binary, kernel] : llvm::zip(binaries, artifact.kernels)) {
+    kernel.binaries.push_back(binary);
+    kernel.binaries.back().format = compiler::getNativeFormat().str();
+    kernel.binaries.back().blob = static_cast<int32_t>(artifact.blobs.size());
+    kernel.binaries.back().entry = getForwardEntryName(kernel.spec.name);
+    kernel.binaries.back().maskEntry = getMaskEntryName(kernel.spec.name);
   }
   PassManager passes(module.getContext());
   compiler::buildNativePipeline(passes);
   if (failed(passes.run(module)))
     return failure();
+  for (const core::Kernel &kernel : artifact.kernels)
+    compiler::addConstant(module, core::signatureSymbol(kernel.binaries.back().entry),
+                          core::kernelSignature(kernel.spec, kernel.binaries.back()));
   llvm::Expected<std::vector<uint8_t>> object =
       compiler::emitNativeObject(module, options.optLevel);
   if (!object)
@@ -305,6 +329,7 @@ static LogicalResult compileNative(ModuleOp module, const CompileOptions &option
 }
 
 static LogicalResult runMaskPasses(ModuleOp module, const CompileOptions &options) {
+  compiler::putInCanonicalOrder(module);
   if (!options.maskPasses)
     return success();
   PassManager passes(module.getContext());
@@ -327,9 +352,11 @@ static FailureOr<core::Artifact> compileModule(ModuleOp module, const CompileOpt
   if (failed(runMaskPasses(module, options)))
     return failure();
   for (const std::string &target : options.targets) {
-    assert(target == "cpu" && "checked by checkTargets");
     OwningOpRef<ModuleOp> copy = module.clone();
-    if (failed(compileNative(*copy, options, artifact)))
+    std::vector<core::KernelBinary> binaries = describe(*copy, artifact, target);
+    const TargetInfo *gpu = findTarget(target);
+    if (failed(gpu ? compiler::compileGpu(*copy, *gpu, binaries, options, artifact)
+                   : compileNative(*copy, binaries, options, artifact)))
       return failure();
   }
   return artifact;
@@ -340,7 +367,7 @@ static FailureOr<core::Artifact> compileModule(ModuleOp module, const CompileOpt
 template <class Value, class Use>
 static llvm::Expected<Value> withSpec(StringRef spec, StringRef name, const CompileOptions &options,
                                       Use use) {
-  if (llvm::Error error = checkTargets(options.targets))
+  if (llvm::Error error = compiler::checkTargets(options.targets))
     return error;
   std::unique_ptr<MLIRContext> context = makeContext();
   DiagnosticCollector diagnostics(context.get());
@@ -361,6 +388,14 @@ llvm::Expected<core::Artifact> compiler::compile(StringRef spec, StringRef name,
                                   [&](ModuleOp module) { return compileModule(module, options); });
 }
 
+/// The target whose code --emit shows: the first GPU, else the CPU.
+static const std::string &getShownTarget(const CompileOptions &options) {
+  for (const std::string &name : options.targets)
+    if (findTarget(name))
+      return name;
+  return options.targets.front();
+}
+
 /// The module at `stage` as text; changes the module.
 static FailureOr<std::string> printStage(ModuleOp module, compiler::Stage stage,
                                          const CompileOptions &options) {
@@ -372,6 +407,11 @@ static FailureOr<std::string> printStage(ModuleOp module, compiler::Stage stage,
     module->print(stream);
     return text + "\n";
   }
+  const std::string &target = getShownTarget(options);
+  if (const TargetInfo *gpu = findTarget(target))
+    return compiler::emitGpuStage(module, *gpu, stage, options);
+  if (stage != compiler::Stage::Llvm)
+    return module.emitError("target '" + target + "' has only the levels attn and llvm");
   PassManager passes(module.getContext());
   compiler::buildNativePipeline(passes);
   if (failed(passes.run(module)))
@@ -389,7 +429,7 @@ llvm::Expected<std::string> compiler::emitText(StringRef spec, StringRef name, S
 }
 
 llvm::Expected<core::Artifact> compiler::compile(ModuleOp module, const CompileOptions &options) {
-  if (llvm::Error error = checkTargets(options.targets))
+  if (llvm::Error error = compiler::checkTargets(options.targets))
     return error;
   DiagnosticCollector diagnostics(module.getContext());
   if (options.explain && failed(enableExplain(module.getContext(), options.explain)))

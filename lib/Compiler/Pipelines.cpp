@@ -3,6 +3,7 @@
 #include "attn/Compiler/Pipelines.h"
 
 #include "attn/Conversion/AttnToLoops/AttnToLoops.h"
+#include "attn/Conversion/AttnToTile/AttnToTile.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -14,6 +15,7 @@
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -33,9 +35,14 @@ void attn::compiler::buildMaskPipeline(OpPassManager &pm) {
 
 void attn::compiler::buildNativePipeline(OpPassManager &pm) {
   pm.addPass(createConvertAttnToLoopsPass());
-  pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createSCFToControlFlowPass());
+  // On blocks, not on loops: after each change of a loop's body the canonicalizer asks again
+  // whether the loop is dead, which is quadratic in the size of a mask. Without it, the conversions
+  // below fold what they can, one after the other, which is quadratic in the length of a chain.
+  GreedyRewriteConfig blocks;
+  blocks.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  pm.addPass(createCanonicalizerPass(blocks));
   pm.addPass(createConvertMathToLibmPass());
   pm.addPass(createConvertMathToLLVMPass());
   pm.addPass(createArithToLLVMConversionPass());
@@ -43,6 +50,13 @@ void attn::compiler::buildNativePipeline(OpPassManager &pm) {
   // The declarations of libm functions.
   pm.addPass(createConvertFuncToLLVMPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
+}
+
+void attn::compiler::buildTilePipeline(OpPassManager &pm, llvm::StringRef target, bool countTiles) {
+  ConvertAttnToTilePassOptions options;
+  options.target = target.str();
+  options.countTiles = countTiles;
+  pm.addPass(createConvertAttnToTilePass(options));
 }
 
 void attn::compiler::registerPipelines() {

@@ -4,12 +4,12 @@
 
 #include "attn/Compiler/Compiler.h"
 #include "attn/Config.h"
+#include "attn/Support/LlvmTool.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/Program.h"
 
 namespace cl = llvm::cl;
 using namespace attn;
@@ -25,70 +25,209 @@ static cl::opt<std::string> output("o", cl::value_desc("file"),
                                    cl::desc("Where to write the artifact, or the text of --emit "
                                             "('-': standard output)"),
                                    cl::cat(category));
-static cl::opt<std::string> emit("emit", cl::value_desc("level"),
-                                 cl::desc("Stop at a level and print it: attn or llvm"),
-                                 cl::cat(category));
+static cl::opt<std::string>
+    emit("emit", cl::value_desc("level"),
+         cl::desc("Stop at a level and print it: attn, llvm, and for GPU targets also tile, nvvm, "
+                  "ptx and cubin. Of several targets, the first GPU one is shown"),
+         cl::cat(category));
 static cl::opt<bool> explain("explain",
                              cl::desc("Say on standard error what each pass did or refused to do, "
                                       "and why"),
                              cl::cat(category));
 static cl::opt<unsigned> optLevel("O", cl::Prefix, cl::init(3), cl::value_desc("0-3"),
-                                  cl::desc("Code generation effort (default 3)"),
+                                  cl::desc("Code generation effort for the CPU (default 3)"),
                                   cl::cat(category));
 static cl::opt<bool> noMaskPasses("no-mask-passes",
                                   cl::desc("Leave out the mask passes: same result, slower kernel"),
                                   cl::cat(category));
 
+static cl::opt<std::string>
+    instrument("instrument", cl::value_desc("what"),
+               cl::desc("Build counters into GPU kernels: tiles (the key blocks that are visited)"),
+               cl::cat(category));
+static cl::opt<std::string>
+    ptxas("ptxas", cl::value_desc("program"),
+          cl::desc("Assembles GPU code (default: ptxas of PATH, CUDA_HOME or CUDA_PATH if there is "
+                   "one). 'none': the artifact holds PTX only, which the driver compiles"),
+          cl::cat(category));
+static cl::opt<bool> strictPtxas("strict-ptxas",
+                                 cl::desc("What ptxas complains about, and registers that it "
+                                          "spills, are errors"),
+                                 cl::cat(category));
+
 static int fail(const llvm::Twine &text) {
   llvm::errs() << text << "\n";
-  return 2;
+  return tool::kBadInput;
+}
+
+/// Status of a run whose result is on its way to standard output.
+static int finish() {
+  if (std::string why = tool::flushOutput(); !why.empty())
+    return fail("attn-compile: " + why);
+  return tool::kDone;
+}
+
+/// --target=list, which nothing can be combined with.
+static int listTargets() {
+  if (input.getNumOccurrences() || output.getNumOccurrences() || emit.getNumOccurrences() ||
+      explain.getNumOccurrences() || optLevel.getNumOccurrences() ||
+      noMaskPasses.getNumOccurrences() || instrument.getNumOccurrences() ||
+      ptxas.getNumOccurrences() || strictPtxas.getNumOccurrences())
+    return fail("attn-compile: --target=list only prints the targets, expected no other argument");
+  for (const std::string &name : compiler::targets())
+    llvm::outs() << name << "\n";
+  return finish();
+}
+
+/// What --explain says goes to standard error; where that cannot be written, no artifact is made.
+static bool explanationLost() { return explain && llvm::errs().has_error(); }
+
+namespace {
+
+/// A value of --emit.
+struct Level {
+  const char *name;
+  compiler::Stage stage;
+  bool onCpu;
+};
+
+constexpr Level kLevels[] = {
+    {"attn", compiler::Stage::Attn, true},  {"tile", compiler::Stage::Tile, false},
+    {"nvvm", compiler::Stage::Nvvm, false}, {"llvm", compiler::Stage::Llvm, true},
+    {"ptx", compiler::Stage::Ptx, false},   {"cubin", compiler::Stage::Cubin, false},
+};
+
+} // namespace
+
+static const Level *findLevel(llvm::StringRef name) {
+  for (const Level &level : kLevels)
+    if (name == level.name)
+      return &level;
+  return nullptr;
+}
+
+static bool hasGpuTarget(const compiler::CompileOptions &options) {
+  return llvm::any_of(options.targets, compiler::isGpuTarget);
+}
+
+/// Options that say how code is made are given only where that code is made.
+static std::string uselessOption(const compiler::CompileOptions &options) {
+  bool gpu = hasGpuTarget(options), cpu = !llvm::all_of(options.targets, compiler::isGpuTarget);
+  for (const cl::Option *option :
+       std::initializer_list<const cl::Option *>{&instrument, &ptxas, &strictPtxas})
+    if (option->getNumOccurrences() && !gpu)
+      return "--" + option->ArgStr.str() + " has no meaning without a GPU target";
+  if (optLevel.getNumOccurrences() && !cpu)
+    return "-O has no meaning without target 'cpu', GPU code is always made with all effort";
+  if (emit.empty())
+    return "";
+  if (optLevel.getNumOccurrences() && (gpu || emit != "llvm"))
+    return "-O has no meaning with --emit=" + emit + ", no code is generated for the CPU";
+  if (emit == "attn" && instrument.getNumOccurrences())
+    return "--instrument has no meaning with --emit=attn, no code is generated";
+  for (const cl::Option *option : std::initializer_list<const cl::Option *>{&ptxas, &strictPtxas})
+    if (option->getNumOccurrences() && emit != "cubin")
+      return "--" + option->ArgStr.str() + " has no meaning with --emit=" + emit +
+             ", no cubin is made";
+  return "";
+}
+
+/// The ptxas to use: --ptxas, or the first of PATH, CUDA_HOME and CUDA_PATH, or "".
+static std::string choosePtxas() {
+  if (ptxas.getNumOccurrences())
+    return ptxas == "none" ? "" : ptxas.getValue();
+  if (auto found = llvm::sys::findProgramByName("ptxas"))
+    return *found;
+  for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char *toolkit = std::getenv(variable); toolkit && *toolkit)
+      if (auto found = llvm::sys::findProgramByName("ptxas", {std::string(toolkit) + "/bin"}))
+        return *found;
+  return "";
+}
+
+/// Sets what is for GPU targets only. Returns why that cannot be, or nothing.
+static std::string setGpuOptions(compiler::CompileOptions &options) {
+  if (std::string useless = uselessOption(options); !useless.empty())
+    return useless;
+  if (instrument.getNumOccurrences() && instrument != "tiles")
+    return "--instrument: expected tiles, got '" + instrument + "'";
+  options.countTiles = instrument.getNumOccurrences();
+  options.strictPtxas = strictPtxas;
+  if (!hasGpuTarget(options) || (!emit.empty() && emit != "cubin"))
+    return "";
+  options.ptxas = choosePtxas();
+  bool cubin = emit == "cubin";
+  if (!options.ptxas.empty() || (!cubin && !strictPtxas))
+    return "";
+  return std::string(cubin ? "--emit=cubin" : "--strict-ptxas") +
+         (ptxas == "none" ? " does not go with --ptxas=none"
+                          : " needs ptxas, which is in none of PATH, CUDA_HOME and CUDA_PATH");
 }
 
 /// --emit: text to -o, by default to standard output.
 static int emitLevel(llvm::StringRef spec, llvm::StringRef name,
                      const compiler::CompileOptions &options) {
-  if (options.targets.size() != 1)
-    return fail("attn-compile: --emit takes one target, got " +
-                llvm::Twine(options.targets.size()));
-  if (emit != "attn" && emit != "llvm")
+  const Level *level = findLevel(emit);
+  if (!level->onCpu && !hasGpuTarget(options))
     return fail("attn-compile: target '" + options.targets[0] + "' has no level '" + emit +
                 "', expected attn or llvm");
-  auto stage = emit == "attn" ? compiler::Stage::Attn : compiler::Stage::Llvm;
+  compiler::Stage stage = level->stage;
   llvm::Expected<std::string> text = compiler::emitText(spec, name, stage, options);
   if (!text)
     return fail(llvm::toString(text.takeError()));
+  if (explanationLost())
+    return tool::kBadInput;
   if (output.empty() || output == "-") {
     llvm::outs() << *text;
-    return 0;
+    return finish();
   }
   if (auto status = core::writeFileAtomically(output, text->data(), text->size()); !status)
     return fail("attn-compile: " + status.message());
-  return 0;
+  return tool::kDone;
+}
+
+static int compileSpec(llvm::StringRef spec, const compiler::CompileOptions &options) {
+  llvm::Expected<core::Artifact> artifact = compiler::compile(spec, input, options);
+  if (!artifact)
+    return fail(llvm::toString(artifact.takeError()));
+  if (explanationLost())
+    return tool::kBadInput;
+  if (output == "-") {
+    std::vector<uint8_t> bytes = core::serialize(*artifact);
+    llvm::outs().write(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    return finish();
+  }
+  if (auto status = core::writeArtifact(*artifact, output); !status)
+    return fail("attn-compile: " + status.message());
+  return tool::kDone;
 }
 
 int main(int argc, char **argv) {
+  tool::installFatalErrorHandler("attn-compile");
   cl::HideUnrelatedOptions(category);
   cl::AddExtraVersionPrinter(
       [](llvm::raw_ostream &os) { os << "attn-compile " << ATTN_VERSION << "\n"; });
-  cl::ParseCommandLineOptions(
-      argc, argv,
-      "attn-compile: from an attention spec (attn.kernel) to an artifact\n\n"
-      "  attn-compile SPEC.mlir --target=cpu -o OUT.attn\n\n"
-      "Run the artifact with attn-run; look at its mask with attn-mask.\n");
+  std::string overview = "attn-compile: from an attention spec (attn.kernel) to an artifact\n\n"
+                         "  attn-compile SPEC.mlir --target=cpu,sm_90a -o OUT.attn\n\n"
+                         "Run the artifact with attn-run; look at its mask with attn-mask.\n\n";
+  if (!tool::parseCommandLine(argc, argv, overview + tool::kExitStatusHelp))
+    return tool::kBadInput;
+  if (std::string empty = tool::emptyOption({&output, &emit, &instrument, &ptxas}); !empty.empty())
+    return fail("attn-compile: " + empty + ": expected a value, got ''");
   compiler::CompileOptions options;
   if (!targetNames.empty())
     options.targets.assign(targetNames.begin(), targetNames.end());
-  if (options.targets.size() == 1 && options.targets[0] == "list") {
-    for (const std::string &name : compiler::targets())
-      llvm::outs() << name << "\n";
-    return 0;
-  }
+  if (options.targets.size() == 1 && options.targets[0] == "list")
+    return listTargets();
   if (input.empty())
     return fail("attn-compile: no spec is given, see --help");
   if (optLevel > 3)
     return fail("attn-compile: -O is expected to be 0 to 3, got " + llvm::Twine(optLevel));
   if (emit.empty() && output.empty())
     return fail("attn-compile: no output is given, expected -o FILE or --emit=LEVEL");
+  if (!emit.empty() && !findLevel(emit))
+    return fail("attn-compile: there is no level '" + emit +
+                "', expected one of: attn, tile, nvvm, llvm, ptx, cubin");
   options.optLevel = optLevel;
   options.maskPasses = !noMaskPasses;
   if (explain)
@@ -97,22 +236,11 @@ int main(int argc, char **argv) {
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
   if (!buffer)
     return fail("attn-compile: cannot read '" + input + "': " + buffer.getError().message());
-  for (const std::string &name : options.targets)
-    if (!llvm::is_contained(compiler::targets(), name))
-      return fail("attn-compile: target '" + name +
-                  "' is not available, expected one of: " + llvm::join(compiler::targets(), ", "));
+  if (llvm::Error error = compiler::checkTargets(options.targets))
+    return fail("attn-compile: " + llvm::toString(std::move(error)));
+  if (std::string why = setGpuOptions(options); !why.empty())
+    return fail("attn-compile: " + why);
   if (!emit.empty())
     return emitLevel((*buffer)->getBuffer(), input, options);
-  llvm::Expected<core::Artifact> artifact =
-      compiler::compile((*buffer)->getBuffer(), input, options);
-  if (!artifact)
-    return fail(llvm::toString(artifact.takeError()));
-  if (output == "-") {
-    std::vector<uint8_t> bytes = core::serialize(*artifact);
-    llvm::outs().write(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-    return 0;
-  }
-  if (auto status = core::writeArtifact(*artifact, output); !status)
-    return fail("attn-compile: " + status.message());
-  return 0;
+  return compileSpec((*buffer)->getBuffer(), options);
 }

@@ -32,14 +32,24 @@ struct CompileOptions {
   /// Run the mask passes (attn-raise-masks ... attn-infer-tile-bounds). Without them the kernel
   /// computes the same, slower.
   bool maskPasses = true;
-  /// Code generation effort, 0 to 3.
+  /// Code generation effort for the CPU, 0 to 3. GPU code is always made with all.
   unsigned optLevel = 3;
+  /// GPU kernels count what they visit, see core::TileCounters.
+  bool countTiles = false;
+  /// The ptxas program. Without it the code of GPU targets is PTX only.
+  std::string ptxas;
+  /// What ptxas complains about, and registers that it spills, are errors.
+  bool strictPtxas = false;
   /// Receives one line for each thing a pass did or refused to do, and why.
   std::function<void(llvm::StringRef)> explain;
 };
 
 /// Names of the targets this build can compile for.
 const std::vector<std::string> &targets();
+/// Whether each of `names` is of targets() and is given once, and there is one.
+llvm::Error checkTargets(const std::vector<std::string> &names);
+/// Whether the code for a target is PTX.
+bool isGpuTarget(llvm::StringRef target);
 
 /// Compiles every attn.kernel of a module. `spec` is MLIR text; `name` is the buffer's name in
 /// diagnostics ("file.mlir"). On failure the error holds the diagnostics, one a line, each as
@@ -52,11 +62,15 @@ llvm::Expected<core::Artifact> compile(mlir::ModuleOp module, const CompileOptio
 
 /// Levels at which a compilation can stop and print.
 enum class Stage {
-  Attn, ///< attn dialect after the mask passes
-  Llvm, ///< LLVM IR after optimisation
+  Attn,  ///< attn dialect after the mask passes
+  Tile,  ///< tile dialect; GPU targets, as are all but attn and llvm
+  Nvvm,  ///< LLVM and NVVM dialects
+  Llvm,  ///< LLVM IR after optimisation
+  Ptx,   ///< PTX
+  Cubin, ///< executable image, not text; needs ptxas
 };
 
-/// The module at `stage` as text, for one target.
+/// The module at `stage` as text, for the first GPU among the targets, else for the CPU.
 llvm::Expected<std::string> emitText(llvm::StringRef spec, llvm::StringRef name, Stage stage,
                                      const CompileOptions &options = {});
 

@@ -4,6 +4,8 @@
 #ifndef ATTN_COMPILER_PIPELINES_H
 #define ATTN_COMPILER_PIPELINES_H
 
+#include "llvm/ADT/StringRef.h"
+
 namespace mlir {
 class OpPassManager;
 } // namespace mlir
@@ -14,6 +16,9 @@ namespace attn::compiler {
 void buildMaskPipeline(mlir::OpPassManager &pm);
 /// attn-to-native: kernels to the LLVM dialect for the CPU.
 void buildNativePipeline(mlir::OpPassManager &pm);
+/// Kernels to the tile dialect for a GPU target; `countTiles` as in CompileOptions. From there on
+/// it is attn::buildTileToNvvmPipeline.
+void buildTilePipeline(mlir::OpPassManager &pm, llvm::StringRef target, bool countTiles);
 /// Registers both by name.
 void registerPipelines();
 
