@@ -39,7 +39,7 @@ EDGES = {
     "Conversion/TileToNvvm": TILE | {"Dialect/Tile/IR", "Conversion"},
     "Conversion/AttnToLoops": CONVERSION,
     "Compiler": COMPILER,
-    "tools/tile-opt": {"Config", "Dialect/Tile/IR", "Conversion/TileToNvvm"},
+    "tools/tile-opt": {"Config", "Support", "Dialect/Tile/IR", "Conversion/TileToNvvm"},
     "tools/attn-opt": COMPILER | {"Compiler"},
     "tools/attn-compile": COMPILER | {"Compiler"},
     "tools/attn-mask": {"Core", "Config", "Support", "Runtime", "Reference", "Compiler"},

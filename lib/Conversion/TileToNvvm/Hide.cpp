@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rows of a slot that nobody keeps, zeroed before a product reads them.
+
+#include "KernelLowering.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// Named barriers of the row groups (PTX ISA, bar: 0 to 15; 0 is the one of all threads): 1 to
+/// groups for one row group each, after them one for each set of row groups.
+static constexpr int64_t kFirstGroupBarrier = 1;
+
+Value KernelLowering::emitLoadShared(Value address) {
+  return e.assembly("ld.shared.b32 $0, [$1];", "=r,r", {address}, {e.getBuilder().getI32Type()})[0];
+}
+
+void KernelLowering::emitZeroRows(const Ring &ring, Value stage,
+                                  function_ref<Value(Value)> isSeen) {
+  Value base = stageAddress(ring, stage);
+  for (int64_t first = 0; first < ring.type.getRows(); first += 128) {
+    Value row = e.add(thread, e.i32(first));
+    Block *after = e.newBlock();
+    if (first + 128 > ring.type.getRows()) {
+      Block *inside = e.newBlock();
+      e.branchIf(e.cmp(IntPredicate::slt, row, e.i32(ring.type.getRows())), inside, after);
+      e.enter(inside);
+    }
+    Block *zero = e.newBlock();
+    e.branchIf(isSeen(row), after, zero);
+    e.enter(zero);
+    Value target = e.add(base, e.shl(row, e.i32(7)));
+    // The swizzle moves 16-byte pieces inside a row of 128 bytes only.
+    std::string text;
+    for (int64_t columns = 0; columns < ring.type.getColumnGroups(); ++columns)
+      for (int64_t piece = 0; piece < 8; ++piece)
+        text += "st.shared.v4.b32 [$0+" +
+                std::to_string(columns * ring.type.getRows() * 128 + piece * 16) +
+                "], {$1, $1, $1, $1};\n";
+    e.assembly(text, "r,r", {target, e.i32(0)}, {});
+    e.branch(after);
+    e.enter(after);
+  }
+  // PTX ISA, async proxy: wgmma reads shared memory through it, the stores above do not write so.
+  e.assembly("fence.proxy.async.shared::cta;", "", {}, {});
+  e.barrier(e.add(group, e.i32(kFirstGroupBarrier)), e.i32(128));
+}
+
+void KernelLowering::emitHide(HideOp op) {
+  const Ring &ring = ringOf(op.getRing());
+  Value bitmap = lookupOne(op.getBitmap());
+  Slot slot = slotOf(ring, lookupOne(op.getUse()));
+  emitZeroRows(ring, slot.stage, [&](Value row) {
+    OpBuilder &b = e.getBuilder();
+    Value place = LLVM::GEPOp::create(b, e.getLoc(), bitmap.getType(), b.getI32Type(), bitmap,
+                                      ArrayRef<LLVM::GEPArg>{e.lshr(row, e.i32(5))});
+    Value word = e.emit<LLVM::LoadOp>(b.getI32Type(), place, /*alignment=*/4);
+    Value bit = e.bitAnd(e.lshr(word, e.bitAnd(row, e.i32(31))), e.i32(1));
+    return e.cmp(IntPredicate::ne, bit, e.i32(0));
+  });
+}
+
+/// Every warp leaves the union of its rows' bits, four lanes' words, in scratch memory; after the
+/// barrier of the groups that share, a thread reads the words that hold its row's bit. The scratch
+/// memory is the stage's own: it is free when the stage is.
+void KernelLowering::emitHideUnseen(HideUnseenOp op) {
+  const Ring &ring = ringOf(op.getRing());
+  Slot slot = slotOf(ring, lookupOne(op.getUse()));
+  Value sharing = lookupOne(op.getSharing());
+  const Values &bits = lookup(op.getBits());
+  int64_t words = bits.size() / 2, groups = kernel.getConsumers().getGroups();
+  constexpr int64_t warps = 4, lanes = 4;
+  int64_t warpBytes = lanes * words * 4, groupBytes = warps * warpBytes;
+  Value stageScratch = e.add(e.add(sharedMemory, e.i32(ring.at.scratch)),
+                             e.mul(slot.stage, e.i32(groups * groupBytes)));
+
+  Value warp = e.bitAnd(warpInCta, e.i32(3));
+  Value own = e.add(e.add(stageScratch, e.mul(group, e.i32(groupBytes))),
+                    e.add(e.mul(warp, e.i32(warpBytes)), e.mul(lane, e.i32(words * 4))));
+  for (int64_t i = 0; i < words; ++i) {
+    Value word = e.bitOr(bits[i], bits[words + i]);
+    for (int64_t distance : {4, 8, 16})
+      word = e.bitOr(word, e.shuffleXor(word, distance));
+    e.assembly("{\n.reg .pred P;\nsetp.lt.u32 P, $2, 4;\n@P st.shared.b32 [$0+" +
+                   std::to_string(4 * i) + "], $1;\n}",
+               "r,r,r", {own, word, lane}, {});
+  }
+  Value count = e.emit<LLVM::CtPopOp>(sharing);
+  e.barrier(e.add(sharing, e.i32(kFirstGroupBarrier - 1 + groups)), e.shl(count, e.i32(7)));
+
+  emitZeroRows(ring, slot.stage, [&](Value row) {
+    // Row r of the slot is column r of the bits: its lane of the quad, its element, as
+    // !tile.bits says.
+    Value laneOfQuad = e.lshr(e.bitAnd(row, e.i32(7)), e.i32(1));
+    Value element = e.bitOr(e.shl(e.lshr(row, e.i32(3)), e.i32(1)), e.bitAnd(row, e.i32(1)));
+    Value place =
+        e.add(stageScratch,
+              e.shl(e.add(e.mul(laneOfQuad, e.i32(words)), e.lshr(element, e.i32(5))), e.i32(2)));
+    Value seen = e.i32(0);
+    for (int64_t g = 0; g < groups; ++g) {
+      Value all = e.i32(0);
+      for (int64_t w = 0; w < warps; ++w)
+        all = e.bitOr(all, emitLoadShared(e.add(place, e.i32(g * groupBytes + w * warpBytes))));
+      // Groups that do not share left nothing here.
+      Value shares = e.cmp(IntPredicate::ne, e.bitAnd(sharing, e.i32(1 << g)), e.i32(0));
+      seen = e.bitOr(seen, e.select(shares, all, e.i32(0)));
+    }
+    Value bit = e.bitAnd(e.lshr(seen, e.bitAnd(element, e.i32(31))), e.i32(1));
+    return e.cmp(IntPredicate::ne, bit, e.i32(0));
+  });
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One kernel to one function. Every value of the kernel stands for a list of LLVM values: a scalar
+// for itself, a fragment for the registers a thread holds of it, rows for the two rows of a thread.
+// Control flow becomes blocks whose arguments are those lists.
+#ifndef ATTN_LIB_CONVERSION_TILETONVVM_KERNELLOWERING_H
+#define ATTN_LIB_CONVERSION_TILETONVVM_KERNELLOWERING_H
+
+#include "Emitter.h"
+
+#include "attn/Dialect/Tile/IR/TileOps.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace attn::tile {
+
+/// Where things lie in dynamic shared memory, in bytes from its start: the rings in order, each
+/// 1024-byte aligned as the 128-byte swizzle repeats (PTX ISA, tensor swizzling modes), then the
+/// barriers, then the scratch memory of tile.hide_unseen.
+struct SharedLayout {
+  struct Ring {
+    int64_t data, full, empty;
+    int64_t scratch; ///< -1: none
+  };
+  llvm::SmallVector<Ring> rings;
+  int64_t bytes = 0;
+
+  static SharedLayout get(KernelOp kernel);
+};
+
+using Values = llvm::SmallVector<mlir::Value>;
+
+class KernelLowering {
+public:
+  /// `function`: empty, with the entry block; `shared`: the symbol of the shared memory.
+  KernelLowering(KernelOp kernel, mlir::LLVM::LLVMFuncOp function,
+                 mlir::LLVM::AddressOfOp sharedMemory);
+
+  llvm::LogicalResult run();
+
+private:
+  /// A ring in a role: its place and what is the same for all uses.
+  struct Ring {
+    RingType type;
+    SharedLayout::Ring at;
+    mlir::Value data, full, empty; ///< addresses in shared memory (i32)
+    mlir::Value kMajor, mnMajor;   ///< wgmma descriptors of stage 0 (i64)
+  };
+  struct Slot {
+    mlir::Value stage, parity; ///< i32
+  };
+
+  // Frame (KernelLowering.cpp).
+  void emitEntry();
+  llvm::LogicalResult emitProducer();
+  llvm::LogicalResult emitConsumers();
+  void bindRings();
+
+  // Control flow (ControlFlow.cpp).
+  llvm::LogicalResult emitBlock(mlir::Block &block);
+  llvm::LogicalResult emitOp(mlir::Operation &op);
+  llvm::LogicalResult emitFor(mlir::scf::ForOp op);
+  llvm::LogicalResult emitIf(mlir::scf::IfOp op);
+  llvm::LogicalResult emitWhile(mlir::scf::WhileOp op);
+  /// The LLVM types of a value of `types`, in order; an error at `op` if one has none.
+  llvm::FailureOr<llvm::SmallVector<mlir::Type>> flatten(mlir::Operation *op,
+                                                         mlir::TypeRange types);
+  Values lookup(mlir::ValueRange values);
+  const Values &lookup(mlir::Value value);
+  mlir::Value lookupOne(mlir::Value value);
+  void bind(mlir::Value value, Values values);
+  /// Hands out `flat` to `values` in order.
+  void bindAll(mlir::ValueRange values, mlir::ValueRange flat);
+
+  // Rings and products (Rings.cpp, Products.cpp).
+  const Ring &ringOf(mlir::Value ring);
+  Slot slotOf(const Ring &ring, mlir::Value use);
+  /// Address of barrier number `stage` of those at `base`.
+  mlir::Value barrierOf(mlir::Value base, mlir::Value stage);
+  mlir::Value stageAddress(const Ring &ring, mlir::Value stage);
+  mlir::Value descriptorOf(const Ring &ring, mlir::Value stage, bool kMajor);
+  void emitAcquire(AcquireOp op);
+  void emitExpect(ExpectOp op);
+  void emitCopy(CopyOp op);
+  void emitWait(WaitOp op);
+  void emitRelease(ReleaseOp op);
+  void emitMmaShared(MmaSharedOp op);
+  void emitMmaRegister(MmaRegisterOp op);
+  void emitWaitMma(WaitMmaOp op);
+
+  // Hidden rows (Hide.cpp).
+  void emitHide(HideOp op);
+  void emitHideUnseen(HideUnseenOp op);
+  /// Zeroes the rows of a stage for which `isSeen` gives false; then the row group may multiply.
+  void emitZeroRows(const Ring &ring, mlir::Value stage,
+                    llvm::function_ref<mlir::Value(mlir::Value)> isSeen);
+  mlir::Value emitLoadShared(mlir::Value address);
+
+  // Fragments (Fragments.cpp, Maps.cpp, Stores.cpp).
+  void emitFill(FillOp op);
+  llvm::LogicalResult emitMap(MapOp op);
+  llvm::LogicalResult emitMapRows(MapRowsOp op);
+  void emitRowMax(RowMaxOp op);
+  void emitRowSum(RowSumOp op);
+  void emitRowFinish(RowFinishOp op);
+  void emitToOperand(ToOperandOp op);
+  void emitRangeBits(RangeBitsOp op);
+  void emitBitsOr(BitsOrOp op);
+  void emitSelect(SelectOp op);
+  void emitStore(StoreOp op);
+  void emitStoreRows(StoreRowsOp op);
+  Values packPairs(const Values &registers, mlir::Type element);
+  Values packBits(llvm::ArrayRef<mlir::Value> bits);
+  mlir::Value isClear(mlir::Value word, int64_t bit);
+
+  KernelOp kernel;
+  mlir::LLVM::LLVMFuncOp function;
+  SharedLayout layout;
+  Emitter e;
+  mlir::Block *done;
+  mlir::Value sharedMemory; ///< address (i32)
+  mlir::Value threadInCta;
+  mlir::Value warpInCta;    ///< the same in all lanes, also for the compiler
+  mlir::Value lane, thread; ///< thread: number in the role
+  // In a row group.
+  mlir::Value group;
+  mlir::Value firstRow;    ///< of the two rows of the thread; the other is 8 below
+  mlir::Value firstColumn; ///< 2 (lane mod 4)
+  llvm::DenseMap<mlir::Value, Ring> rings;
+  llvm::DenseMap<mlir::Value, Values> known;
+};
+
+} // namespace attn::tile
+
+#endif // ATTN_LIB_CONVERSION_TILETONVVM_KERNELLOWERING_H

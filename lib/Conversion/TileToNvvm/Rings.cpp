@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Slots of rings: barriers and TMA copies.
+
+#include "KernelLowering.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+const KernelLowering::Ring &KernelLowering::ringOf(Value ring) { return rings.find(ring)->second; }
+
+/// Stage and phase of a use: its number over the stages, remainder and quotient mod 2.
+KernelLowering::Slot KernelLowering::slotOf(const Ring &ring, Value use) {
+  int64_t stages = ring.type.getStages();
+  if (stages == 1)
+    return {e.i32(0), e.bitAnd(use, e.i32(1))};
+  if (llvm::isPowerOf2_64(stages)) {
+    Value round = e.lshr(use, e.i32(llvm::Log2_64(stages)));
+    return {e.bitAnd(use, e.i32(stages - 1)), e.bitAnd(round, e.i32(1))};
+  }
+  Value round = e.emit<LLVM::UDivOp>(use, e.i32(stages));
+  return {e.sub(use, e.mul(round, e.i32(stages))), e.bitAnd(round, e.i32(1))};
+}
+
+Value KernelLowering::barrierOf(Value base, Value stage) {
+  return e.add(base, e.shl(stage, e.i32(3)));
+}
+
+Value KernelLowering::stageAddress(const Ring &ring, Value stage) {
+  return e.add(ring.data, e.mul(stage, e.i32(ring.type.getStageBytes())));
+}
+
+Value KernelLowering::descriptorOf(const Ring &ring, Value stage, bool kMajor) {
+  Value offset = e.mul(stage, e.i32(ring.type.getStageBytes() / 16));
+  return e.add(kMajor ? ring.kMajor : ring.mnMajor, e.zext64(offset));
+}
+
+/// Empty barriers: round r of a stage may start once phase r - 1 is over; the first at once, since
+/// a fresh barrier counts as past a phase of parity 1 (PTX ISA, mbarrier.test_wait).
+void KernelLowering::emitAcquire(AcquireOp op) {
+  const Ring &ring = ringOf(op.getRing());
+  Slot slot = slotOf(ring, lookupOne(op.getUse()));
+  e.waitParity(barrierOf(ring.empty, slot.stage), e.bitXor(slot.parity, e.i32(1)));
+}
+
+void KernelLowering::emitExpect(ExpectOp op) {
+  const Ring &ring = ringOf(op.getRing());
+  Slot slot = slotOf(ring, lookupOne(op.getUse()));
+  e.assembly("{\n.reg .pred P;\nsetp.eq.u32 P, $2, 0;\n"
+             "@P mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;\n}",
+             "r,r,r", {barrierOf(ring.full, slot.stage), e.i32(ring.type.getStageBytes()), lane},
+             {});
+}
+
+void KernelLowering::emitCopy(CopyOp op) {
+  const Ring &ring = ringOf(op.getRing());
+  Slot slot = slotOf(ring, lookupOne(op.getUse()));
+  Value columnGroup = lookupOne(op.getColumnGroup());
+  Value target =
+      e.add(stageAddress(ring, slot.stage), e.mul(columnGroup, e.i32(ring.type.getRows() * 128)));
+  target = e.add(target, e.shl(lookupOne(op.getAt()), e.i32(7)));
+  // PTX ISA, cp.async.bulk.tensor: .shared::cta as target since 8.6; bytes outside the tensor are
+  // written as zeros and count.
+  e.assembly("cp.async.bulk.tensor.5d.shared::cta.global.mbarrier::complete_tx::bytes "
+             "[$0], [$1, {$3, $4, $5, $6, $7}], [$2];",
+             "r,l,r,r,r,r,r,r",
+             {target, lookupOne(op.getMap()), barrierOf(ring.full, slot.stage), e.i32(0),
+              lookupOne(op.getRow()), columnGroup, lookupOne(op.getHead()),
+              lookupOne(op.getPage())},
+             {});
+}
+
+void KernelLowering::emitWait(WaitOp op) {
+  const Ring &ring = ringOf(op.getRing());
+  Slot slot = slotOf(ring, lookupOne(op.getUse()));
+  e.waitParity(barrierOf(ring.full, slot.stage), slot.parity);
+}
+
+void KernelLowering::emitRelease(ReleaseOp op) {
+  const Ring &ring = ringOf(op.getRing());
+  Slot slot = slotOf(ring, lookupOne(op.getUse()));
+  e.assembly("{\n.reg .pred P;\nsetp.eq.u32 P, $1, 0;\n"
+             "@P mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
+             "r,r", {barrierOf(ring.empty, slot.stage), lane}, {});
+}
