@@ -4,6 +4,8 @@
 
 #include "NativeCode.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LLVMContext.h"
@@ -82,6 +84,14 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> translate(mlir::ModuleOp mo
     function.setDoesNotThrow();
   optimize(*ir, machine, optLevel);
   return ir;
+}
+
+void compiler::addConstant(mlir::ModuleOp module, llvm::StringRef symbol, llvm::StringRef bytes) {
+  auto builder = mlir::OpBuilder::atBlockEnd(module.getBody());
+  auto type = mlir::LLVM::LLVMArrayType::get(builder.getI8Type(), bytes.size());
+  mlir::LLVM::GlobalOp::create(builder, module.getLoc(), type, /*isConstant=*/true,
+                               mlir::LLVM::Linkage::External, symbol, builder.getStringAttr(bytes),
+                               /*alignment=*/1);
 }
 
 llvm::Expected<std::vector<uint8_t>> compiler::emitNativeObject(mlir::ModuleOp module,

@@ -17,6 +17,9 @@ namespace attn::compiler {
 /// Name of the machine that native code is made for, as KernelBinary::format.
 llvm::StringRef getNativeFormat();
 
+/// Adds read-only bytes that the object offers by name to an LLVM-dialect module.
+void addConstant(mlir::ModuleOp module, llvm::StringRef symbol, llvm::StringRef bytes);
+
 /// Machine code of an LLVM-dialect module as a relocatable object for any x86-64.
 llvm::Expected<std::vector<uint8_t>> emitNativeObject(mlir::ModuleOp module, unsigned optLevel);
 

@@ -73,6 +73,9 @@ Status ElfObject::readSections(const uint8_t *data, size_t size) {
                  std::to_string(entrySize)};
   if (!within(tableOffset, uint64_t(count) * kSectionHeaderSize, size))
     return Error{"native code: section headers lie outside the object"};
+  if (count >= kIndexReserved)
+    return Error{"native code: " + std::to_string(count) + " sections, expected fewer than " +
+                 std::to_string(kIndexReserved)};
   if (names >= count)
     return Error{"native code: no section of section names"};
 
@@ -143,6 +146,11 @@ Status ElfObject::readSymbols() {
       symbol.binding = p[4] >> 4;
       symbol.section = get<uint16_t>(p + 6);
       symbol.value = get<uint64_t>(p + 8);
+      symbol.size = get<uint64_t>(p + 16);
+      if (isLoaded(symbol.section) &&
+          !within(symbol.value, symbol.size, sections[symbol.section].size))
+        return Error{"native code: symbol '" + symbol.name + "' lies outside section '" +
+                     sections[symbol.section].name + "'"};
       symbols.push_back(std::move(symbol));
     }
   }

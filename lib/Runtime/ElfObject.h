@@ -28,8 +28,9 @@ struct ElfSymbol {
   std::string name;
   uint8_t type = 0;
   uint8_t binding = 0;
-  uint32_t section = 0; ///< 0: undefined; 0xfff1: absolute
+  uint32_t section = 0; ///< 0: undefined
   uint64_t value = 0;
+  uint64_t size = 0;
 };
 
 struct ElfRelocation {
@@ -75,6 +76,7 @@ enum : uint64_t {
   kFlagCompressed = 0x800,
 };
 enum : uint8_t {
+  kSymbolObject = 1,
   kSymbolFunction = 2,
   kSymbolTls = 6,
   kSymbolIndirect = 10,
@@ -83,8 +85,6 @@ enum : uint8_t {
 enum : uint32_t {
   kIndexUndefined = 0,
   kIndexReserved = 0xff00,
-  kIndexAbsolute = 0xfff1,
-  kIndexCommon = 0xfff2,
 };
 
 } // namespace attn::rt

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Runtime/Launch.h"
 
+#include "attn/Core/KernelSignature.h"
 #include "attn/Runtime/Builders.h"
+
+#include "BinaryTables.h"
 
 #include <algorithm>
 #include <atomic>
@@ -83,8 +86,7 @@ NativeTables::NativeTables(const KernelSpec &spec, const KernelBinary &binary, c
 // Runner
 //===----------------------------------------------------------------------===//
 
-/// The binary's tables start with the program's, and built ones name a source that can be read.
-static Status checkTables(const Kernel &kernel, const KernelBinary &binary) {
+Status rt::checkBinaryTables(const Kernel &kernel, const KernelBinary &binary) {
   const std::vector<TableDecl> &program = kernel.spec.program.tables;
   auto fail = [&](const std::string &what) {
     return Error{"kernel '" + kernel.spec.name + "': code for target '" + binary.target + "' " +
@@ -108,6 +110,17 @@ static Status checkTables(const Kernel &kernel, const KernelBinary &binary) {
   return {};
 }
 
+/// The code was made for the shapes, parameters and tables that the manifest gives it.
+static Status checkCode(const NativeModule &module, const Kernel &kernel,
+                        const KernelBinary &binary) {
+  Result<std::string_view> signature = module.findConstant(signatureSymbol(binary.entry));
+  Status status = signature ? checkSignature(kernel.spec, binary, *signature)
+                            : Status(Error{signature.message()});
+  if (!status)
+    return Error{"kernel '" + kernel.spec.name + "': " + status.message()};
+  return {};
+}
+
 Result<NativeRunner> NativeRunner::create(const Artifact &artifact, const Kernel &kernel) {
   const KernelBinary *binary = kernel.find("cpu");
   if (!binary) {
@@ -123,7 +136,7 @@ Result<NativeRunner> NativeRunner::create(const Artifact &artifact, const Kernel
   if (binary->blob < 0 || static_cast<size_t>(binary->blob) >= artifact.blobs.size())
     return Error{"kernel '" + kernel.spec.name + "': code " + std::to_string(binary->blob) +
                  " is not in the artifact"};
-  if (Status status = checkTables(kernel, *binary); !status)
+  if (Status status = checkBinaryTables(kernel, *binary); !status)
     return Error{status.message()};
   const std::vector<uint8_t> &code = artifact.blobs[binary->blob];
   Result<NativeModule> module = NativeModule::load(code.data(), code.size());
@@ -137,6 +150,8 @@ Result<NativeRunner> NativeRunner::create(const Artifact &artifact, const Kernel
   if (!entry || !maskEntry)
     return Error{"kernel '" + kernel.spec.name +
                  "': " + (entry ? maskEntry.message() : entry.message())};
+  if (Status status = checkCode(runner.module, kernel, *binary); !status)
+    return Error{status.message()};
   runner.entry = *entry;
   runner.maskEntry = *maskEntry;
   return runner;

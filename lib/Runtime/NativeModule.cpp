@@ -182,13 +182,10 @@ Status ImageBuilder::check(const ElfSection &section, const ElfRelocation &reloc
                    "' is not one that native code may use"};
     return {};
   }
-  if (symbol.section == kIndexAbsolute)
-    return {};
-  if (!object.isLoaded(symbol.section) || symbol.section >= kIndexReserved)
+  if (!object.isLoaded(symbol.section))
     return error(section, relocation, "refers to '" + symbol.name + "', which is not loaded");
-  if (symbol.value > object.sections[symbol.section].size)
-    return error(section, relocation,
-                 "refers to '" + symbol.name + "', past the end of its section");
+  if (relocation.type == kRelocPlt32 && !(object.sections[symbol.section].flags & kFlagExec))
+    return error(section, relocation, "calls '" + symbol.name + "', which is no code");
   return {};
 }
 
@@ -251,8 +248,6 @@ void ImageBuilder::copyTo(uint8_t *image) {
 /// Address that a reference to `symbol` means; imports stand for their stubs.
 uint64_t ImageBuilder::addressOf(const uint8_t *image, uint32_t symbol) const {
   const ElfSymbol &s = object.symbols[symbol];
-  if (s.section == kIndexAbsolute)
-    return s.value;
   const uint64_t offset = s.section == kIndexUndefined ? stubOffset + stubs.at(symbol) * kStubSize
                                                        : sectionOffset[s.section] + s.value;
   return reinterpret_cast<uint64_t>(image) + offset;
@@ -266,6 +261,10 @@ Status ImageBuilder::apply(uint8_t *image, uint32_t section,
           ? reinterpret_cast<uint64_t>(image) + slotOffset + slots.at(relocation.symbol) * kSlotSize
           : addressOf(image, relocation.symbol);
   uint64_t value = target + static_cast<uint64_t>(relocation.addend);
+  // A PC-relative addend counts from the end of an instruction, up to 8 bytes further on.
+  constexpr uint64_t kSlack = 8;
+  if (value + kSlack - reinterpret_cast<uint64_t>(image) > imageSize + kSlack)
+    return error(object.sections[section], relocation, "points outside the object");
   const bool isAbsolute =
       relocation.type == kReloc64 || relocation.type == kReloc32 || relocation.type == kReloc32S;
   if (!isAbsolute)
@@ -333,14 +332,15 @@ Result<NativeModule> NativeModule::load(const uint8_t *data, size_t size) {
     return Error{status.message()};
 
   for (const ElfSymbol &symbol : object->symbols) {
-    const bool isFunction = symbol.type == kSymbolFunction || symbol.type == 0;
-    if (!isFunction || symbol.binding == kBindingLocal || symbol.section == kIndexUndefined ||
-        !object->isLoaded(symbol.section))
+    if (symbol.binding == kBindingLocal || symbol.size == 0 || !object->isLoaded(symbol.section))
       continue;
-    const ElfSection &section = object->sections[symbol.section];
-    if ((section.flags & kFlagExec) && symbol.value < section.size)
-      module.functions.emplace(symbol.name,
-                               image + builder.offsetOf(symbol.section) + symbol.value);
+    const uint8_t *place = image + builder.offsetOf(symbol.section) + symbol.value;
+    const Region region = regionOf(object->sections[symbol.section]);
+    if (region == kCode && symbol.type == kSymbolFunction)
+      module.functions.emplace(symbol.name, place);
+    if (region == kConstants && symbol.type == kSymbolObject)
+      module.constants.emplace(
+          symbol.name, std::string_view(reinterpret_cast<const char *>(place), symbol.size));
   }
   return module;
 }
@@ -351,6 +351,7 @@ NativeModule &NativeModule::operator=(NativeModule &&other) noexcept {
   std::swap(base, other.base);
   std::swap(mappedSize, other.mappedSize);
   std::swap(functions, other.functions);
+  std::swap(constants, other.constants);
   return *this;
 }
 
@@ -364,4 +365,11 @@ Result<NativeKernel> NativeModule::find(std::string_view symbol) const {
   if (it == functions.end())
     return Error{"native code: no function '" + std::string(symbol) + "'"};
   return reinterpret_cast<NativeKernel>(const_cast<void *>(it->second));
+}
+
+Result<std::string_view> NativeModule::findConstant(std::string_view symbol) const {
+  auto it = constants.find(symbol);
+  if (it == constants.end())
+    return Error{"native code: no constant '" + std::string(symbol) + "'"};
+  return it->second;
 }

@@ -34,6 +34,8 @@ public:
 
   /// The entry called `symbol`; an error if the object has no such function.
   core::Result<core::NativeKernel> find(std::string_view symbol) const;
+  /// Bytes of the read-only data called `symbol`, valid while the module lives.
+  core::Result<std::string_view> findConstant(std::string_view symbol) const;
 
 private:
   NativeModule() = default;
@@ -41,6 +43,7 @@ private:
   void *base = nullptr;
   size_t mappedSize = 0;
   std::map<std::string, const void *, std::less<>> functions;
+  std::map<std::string, std::string_view, std::less<>> constants;
 };
 
 } // namespace attn::rt

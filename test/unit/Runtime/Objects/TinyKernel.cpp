@@ -14,6 +14,22 @@ namespace {
 
 constexpr int kHeads = 4, kKvHeads = 2, kDimQk = 8, kDimV = 6;
 
+constexpr char kSignature[] = "abi 1 264 80\n"
+                              "entry 12:tiny_forward\n"
+                              "mask_entry 9:tiny_mask\n"
+                              "num_heads 4\n"
+                              "num_kv_heads 2\n"
+                              "dim_qk 8\n"
+                              "dim_v 6\n"
+                              "q_type f32\n"
+                              "kv_type f32\n"
+                              "scale_param 1\n"
+                              "param 4:left i32 at least 0\n"
+                              "param 5:scale f32\n"
+                              "table 2:mm ranges\n"
+                              "table 6:slopes plain h of f32\n"
+                              "table 4:rows query_ranges from 0\n";
+
 bool keeps(const NativeArgs &a, long token, long q, long k) {
   const int *row = static_cast<const int *>(a.tables[2].data) + 2 * token;
   if (row[0] >= 0 && row[0] <= k && k <= row[1])
@@ -74,7 +90,21 @@ void forEachRow(const NativeArgs &a, F f) {
         f(b, token, a.contextLen[b] + token - a.queryStartLoc[b]);
 }
 
+/// What the compiler writes beside its code, see attn/Core/KernelSignature.h; ends without a 0.
+struct Text {
+  char bytes[sizeof(kSignature) - 1];
+};
+constexpr Text textOf(const char *from) {
+  Text text = {};
+  for (unsigned i = 0; i < sizeof(text.bytes); ++i)
+    text.bytes[i] = from[i];
+  return text;
+}
+
 } // namespace
+
+extern "C" const Text tinySignature __asm__("attn.signature.tiny_forward");
+extern "C" const Text tinySignature = textOf(kSignature);
 
 extern "C" void tiny_forward(const NativeArgs *args) {
   forEachRow(*args, [&](long b, long token, long q) {
