@@ -4,8 +4,10 @@
 #include "attn/Core/Manifest.h"
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -73,8 +75,8 @@ static bool writeAll(int fd, const char *data, size_t size) {
   return true;
 }
 
-/// Writes through a temporary file beside `path`.
-static Status writeAndRename(const std::string &path, const void *data, size_t size) {
+/// Writes through a temporary file beside `path`, which is no link. Returns 0 or the error.
+static int writeAndRename(const std::string &path, const void *data, size_t size) {
   std::string temporary;
   int fd = -1;
   // The name is taken with O_EXCL, so that two writers never share one.
@@ -85,7 +87,7 @@ static Status writeAndRename(const std::string &path, const void *data, size_t s
       break;
   }
   if (fd < 0)
-    return fileError("write", path, errno);
+    return errno;
   bool ok = writeAll(fd, static_cast<const char *>(data), size);
   int code = errno;
   // Some file systems report a full disk only when the file is closed.
@@ -94,11 +96,30 @@ static Status writeAndRename(const std::string &path, const void *data, size_t s
     code = errno;
   }
   if (ok && ::rename(temporary.c_str(), path.c_str()) == 0)
-    return {};
+    return 0;
   if (ok)
     code = errno;
   ::unlink(temporary.c_str());
-  return fileError("write", path, code);
+  return code;
+}
+
+/// The file that `path` names once symbolic links are followed; it need not exist. A rename onto a
+/// link would replace the link. Sets errno and returns nothing on links that never end.
+static std::optional<std::string> followLinks(std::string path) {
+  constexpr int kMostLinks = 40;
+  for (int links = 0; links <= kMostLinks; ++links) {
+    char target[PATH_MAX];
+    const ssize_t length = ::readlink(path.c_str(), target, sizeof(target));
+    if (length < 0 && (errno == EINVAL || errno == ENOENT))
+      return path;
+    if (length < 0)
+      return std::nullopt;
+    const std::string text(target, static_cast<size_t>(length));
+    // A relative target starts at the folder of the link; npos + 1 is 0, no folder.
+    path = text[0] == '/' ? text : path.substr(0, path.rfind('/') + 1) + text;
+  }
+  errno = ELOOP;
+  return std::nullopt;
 }
 
 Status writeFileAtomically(const std::string &path, const void *data, size_t size) {
@@ -114,7 +135,11 @@ Status writeFileAtomically(const std::string &path, const void *data, size_t siz
       return {};
     }
   }
-  return writeAndRename(path, data, size);
+  const std::optional<std::string> file = followLinks(path);
+  if (!file)
+    return fileError("write", path, errno);
+  const int code = writeAndRename(*file, data, size);
+  return code ? Status(fileError("write", path, code)) : Status();
 }
 
 } // namespace attn::core

@@ -415,11 +415,10 @@ private:
         return fail("malformed number");
     }
     const char *first = text.data() + start, *last = text.data() + i;
-    if (integral) {
-      int64_t v = 0;
-      if (std::from_chars(first, last, v).ec != std::errc())
-        return fail("integer does not fit 64 bits");
-      out = JsonValue::integer(v);
+    // An integer past 64 bits is a double: a float may be written so, and readInteger refuses it.
+    int64_t integer = 0;
+    if (integral && std::from_chars(first, last, integer).ec == std::errc()) {
+      out = JsonValue::integer(integer);
     } else {
       double v = 0;
       if (std::from_chars(first, last, v).ec != std::errc())

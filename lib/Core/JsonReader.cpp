@@ -4,6 +4,7 @@
 #include "attn/Core/Json.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace attn::core {
 
@@ -47,6 +48,11 @@ static std::string describeRange(int64_t min, int64_t max) {
 
 Result<int64_t> readInteger(const JsonValue &value, std::string_view path, int64_t min,
                             int64_t max) {
+  constexpr double kInt64Limit = 0x1p63;
+  if (value.isNumber() && !value.isInt() && std::abs(value.asDouble()) >= kInt64Limit)
+    return errorAt(value, path,
+                   "expected an integer of at most 64 bits, got " +
+                       writeJson(JsonValue::number(value.asDouble())));
   if (!value.isInt())
     return wrongKind(value, path, "an integer");
   int64_t v = value.asInt();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every tool on bad input: the exit status is not 0, the message is the expected one, whole, and no output
-file is left behind. usage: bad_input.py --bin DIR"""
+"""Every tool on bad input: the exit status is 2, the message is the expected one, whole, and no output file is
+left behind. usage: bad_input.py --bin DIR"""
 
 import argparse
 import os
@@ -36,6 +36,15 @@ DOCUMENTS = """attn.kernel @k heads(2) dim(16) q(f32) kv(f32) tables(%doc: !attn
   }
 }
 """
+
+# A mask that differs by head, and one that is not made of intervals.
+HEADS = MASK % """%h2 = arith.muli %h, %k : index
+    %m = arith.cmpi sle, %h2, %q : index"""
+ODD = MASK % """%x = arith.muli %q, %k : index
+    %seven = arith.constant 7 : index
+    %r = arith.remsi %x, %seven : index
+    %z = arith.constant 0 : index
+    %m = arith.cmpi eq, %r, %z : index"""
 
 # (spec, what attn-compile says; "OUT" stands for the output file's name)
 SPECS = [
@@ -90,6 +99,10 @@ BATCHES = [
      "param 'left': expected at least 0, got -1"),
     (PARAM, GOOD % ('', ', "params": {"left": 1.5}'),
      "param 'left': expected an integer (i32), got 1.5"),
+    (PARAM, GOOD % ('', ', "params": {"left": 100000000000000000000}'),
+     "param 'left': expected an integer (i32), got 1e+20"),
+    (SPEC % "", '{"requests": [{"query_len": 1, "seq_len": 100000000000000000000}]}',
+     'line 1, column 43: requests[0].seq_len: expected an integer of at most 64 bits, got 1e+20'),
     (PARAM, GOOD % ('', ', "params": {"left": 4294967296}'),
      "param 'left': 4294967296 does not fit i32"),
     (PARAM, GOOD % (', "mm_ranges": [[1, 3]]', ', "params": {"left": 1}'),
@@ -135,10 +148,10 @@ COMMANDS = [
     (["attn-compile", "none.mlir", "-o", "OUT"],
      "attn-compile: cannot read 'none.mlir': No such file or directory"),
     (["attn-compile", "good.mlir"], "attn-compile: no output is given, expected -o FILE or --emit=LEVEL"),
-    (["attn-compile", "good.mlir", "--target=sm_90a", "-o", "OUT"],
-     "attn-compile: target 'sm_90a' is not available, expected one of: cpu"),
+    (["attn-compile", "good.mlir", "--target=sm_80", "-o", "OUT"],
+     "attn-compile: target 'sm_80' is not available, expected one of: TARGETS"),
     (["attn-compile", "good.mlir", "--target=cpu,sm_100a", "-o", "OUT"],
-     "attn-compile: target 'sm_100a' is not available, expected one of: cpu"),
+     "attn-compile: target 'sm_100a' is not available yet, expected one of: TARGETS"),
     (["attn-compile", "good.mlir", "--emit=ptx", "-o", "OUT"],
      "attn-compile: target 'cpu' has no level 'ptx', expected attn or llvm"),
     (["attn-compile", "good.mlir", "-O7", "-o", "OUT"],
@@ -182,10 +195,98 @@ COMMANDS = [
 ]
 
 
+# An empty value, for every option that takes one.
+for option in ["-o", "--emit"]:
+    for given in ([option, ""], [option + "="]):
+        COMMANDS.append((["attn-compile", "good.mlir", "--target=cpu"] + given,
+                         "attn-compile: %s: expected a value, got ''" % option))
+COMMANDS.append((["attn-compile", "good.mlir", "--target=", "-o", "OUT"],
+                 "attn-compile: target '' is not available, expected one of: TARGETS"))
+COMMANDS.append((["attn-compile", "good.mlir", "--target=cpu,", "-o", "OUT"],
+                 "attn-compile: target '' is not available, expected one of: TARGETS"))
+for option in ["--batch", "--kernel", "--inputs", "--output", "--device", "--seed", "--threads"]:
+    for given in ([option, ""], [option + "="]):
+        COMMANDS.append((["attn-run", "good.attn", "--batch", "good.json"] + given,
+                         "attn-run: error: %s: expected a value, got ''" % option))
+for option in ["--batch", "--png", "--tile", "--kernel"]:
+    batch = [] if option == "--batch" else ["--batch", "good.json"]
+    for given in ([option, ""], [option + "="]):
+        COMMANDS.append((["attn-mask", "good.mlir"] + batch + given,
+                         "attn-mask: error: %s: expected a value, got ''" % option))
+COMMANDS.append((["attn-opt", "good.mlir", "-o", ""], "attn-opt: error: -o: expected a value, got ''"))
+
+# What an option list may not hold together, and sizes.
+COMMANDS += [
+    (["attn-compile", "good.mlir", "--target=cpu,cpu", "-o", "OUT"],
+     "attn-compile: target 'cpu' is given twice"),
+    (["attn-compile", "good.mlir", "--target=cpu", "--target=cpu", "-o", "OUT"],
+     "attn-compile: target 'cpu' is given twice"),
+    (["attn-compile", "good.mlir", "--target=list", "-o", "OUT"],
+     "attn-compile: --target=list only prints the targets, expected no other argument"),
+    (["attn-compile", "good.mlir", "--emit=attn", "-O2", "-o", "OUT"],
+     "attn-compile: -O has no meaning with --emit=attn, no code is generated for the CPU"),
+    (["attn-run", "good.attn", "--batch", "good.json", "--device=reference", "--threads=2", "--output", "OUT"],
+     "attn-run: error: --threads: device 'reference' has one thread, expected device 'cpu'"),
+    (["attn-run", "good.attn", "--batch", "good.json", "--output", "-"],
+     "attn-run: error: --output: '-' would mix the results with the report on standard output, expected a file "
+     "(./- for one of that name)"),
+    (["attn-mask", "good.mlir", "--batch", "good.json", "--png=-"],
+     "attn-mask: error: --png: '-' would mix the picture with the text on standard output, expected a file "
+     "(./- for one of that name)"),
+    (["attn-mask", "good.mlir", "--batch", "long.json", "--png", "OUT"],
+     "attn-mask: error: long.json: the mask has 500000000 rows (queries, for each head if heads differ), "
+     "expected at most 67108864"),
+    (["attn-mask", "heads.mlir", "--batch", "middle.json", "--png", "OUT"],
+     "attn-mask: error: middle.json: the mask has 80000000 rows (queries, for each head if heads differ), "
+     "expected at most 67108864"),
+    (["attn-mask", "odd.mlir", "--batch", "middle.json", "--png", "OUT"],
+     "attn-mask: error: middle.json: the mask is not made of intervals and has 1600000000000000 (query, key) "
+     "pairs, expected at most 68719476736"),
+    (["attn-mask", "odd.mlir", "--batch", "wide.json", "--tile=1x1", "--png", "OUT"],
+     "attn-mask: error: wide.json: the mask is not made of intervals and has 10000000000 tiles, expected at most "
+     "4294967296; give a larger --tile"),
+    (["attn-mask", "good.mlir", "--batch", "wide.json", "--tile=16x16", "--png", "OUT"],
+     "attn-mask: error: --png: a picture of 39062500 tiles, expected at most 16777216; give --request or a larger "
+     "--tile"),
+    (["attn-mask", "good.mlir", "--batch", "many.json", "--png", "OUT"],
+     "attn-mask: error: --png: a picture of 784 x 232808 pixels, expected at most 134217728 pixels; give "
+     "--request"),
+]
+
+# A batch whose tensors pass any machine's memory.
+HUGE = '{"requests": [%s]}' % ", ".join(['{"query_len": 1000000000, "seq_len": 3}'] * 64)
+
+# Commands that end well until standard output is full.
+FULL = [
+    (["attn-compile", "good.mlir", "-o", "-"], "attn-compile"),
+    (["attn-compile", "good.mlir", "--emit=llvm"], "attn-compile"),
+    (["attn-compile", "--target=list"], "attn-compile"),
+    (["attn-run", "good.attn", "--batch", "good.json", "--check", "--output", "OUT"], "attn-run: error"),
+    (["attn-run", "good.attn", "--batch", "good.json", "--device=reference", "--output", "OUT"], "attn-run: error"),
+    (["attn-run", "--help"], "attn-run: error"),
+    (["attn-run", "--version"], "attn-run: error"),
+    (["attn-mask", "good.mlir", "--batch", "good.json", "--png", "OUT"], "attn-mask: error"),
+]
+# The same where LLVM writes by itself.
+FULL_LLVM = [[tool, option] for tool in ("attn-compile", "attn-mask", "attn-opt")
+             for option in ("--help", "--version")] + [["attn-opt", "good.mlir"]]
+# Command lines that LLVM refuses, with words of its own.
+USAGE = [
+    ["attn-compile", "good.mlir", "good.mlir", "-o", "OUT"],
+    ["attn-compile", "good.mlir", "--frob", "-o", "OUT"],
+    ["attn-compile", "good.mlir", "-Ox", "-o", "OUT"],
+    ["attn-mask", "good.mlir", "good.mlir", "--batch", "good.json", "--png", "OUT"],
+    ["attn-mask", "good.mlir", "--batch", "good.json", "--head=x", "--png", "OUT"],
+    ["attn-opt", "good.mlir", "good.mlir", "-o", "OUT"],
+    ["attn-opt", "good.mlir", "--frob", "-o", "OUT"],
+    ["attn-opt", "none.mlir", "-o", "OUT"],
+]
+
+
 class Checker:
     def __init__(self, bin_dir, work):
         self.bin, self.work = bin_dir, work
-        self.failures, self.messages = [], set()
+        self.failures, self.messages, self.count = [], set(), 0
 
     def path(self, name):
         return os.path.join(self.work, name)
@@ -194,21 +295,65 @@ class Checker:
         with open(self.path(name), "w") as f:
             f.write(text)
 
-    def run(self, command):
-        return subprocess.run([os.path.join(self.bin, command[0])] + command[1:], cwd=self.work,
-                              capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    def run(self, command, stdout=subprocess.PIPE, stderr=subprocess.PIPE):
+        return subprocess.run([os.path.join(self.bin, command[0])] + command[1:], cwd=self.work, stdout=stdout,
+                              stderr=stderr, text=True, timeout=120, stdin=subprocess.DEVNULL)
 
-    def expect(self, what, command, message):
-        result = self.run(command)
-        said = result.stderr.strip()
+    def expect(self, what, command, message, **streams):
+        """`message` None: any that is not empty."""
+        result = self.run(command, **streams)
+        said = (result.stderr or "").strip()
         self.messages.add(said)
-        if result.returncode not in (1, 2):
-            self.failures.append("%s: exit status %d, expected 1 or 2" % (what, result.returncode))
-        if said != message:
+        self.count += 1
+        if result.returncode != 2:
+            self.failures.append("%s: exit status %d, expected 2" % (what, result.returncode))
+        if not said if message is None else said != message:
             self.failures.append("%s:\n  expected: %s\n  got:      %s" % (what, message, said))
         left = [f for f in os.listdir(self.work) if f.startswith("OUT") or f.startswith(".")]
         if left:
             self.failures.append("%s: left behind: %s" % (what, ", ".join(left)))
+
+
+def check_memory(check):
+    """The message names what is needed and what the machine has."""
+    check.write("huge.json", HUGE)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    # In each of two heads q and o have 16 floats, lse one; k and v of 192 keys are lost in the rounding.
+    needed = 64 * 1e9 * 2 * 33 * 4 / 2**30
+    check.expect("huge batch", ["attn-run", "good.attn", "--batch", "huge.json", "--output", "OUT"],
+                 "attn-run: error: huge.json: needs %.1f GiB of memory for its tensors, this machine has %.1f GiB"
+                 % (needed, memory))
+
+
+def check_full(check):
+    if not os.path.exists("/dev/full"):
+        return
+    with open("/dev/full", "w") as full:
+        for command, tool in FULL:
+            check.expect(" ".join(command) + " >/dev/full", command,
+                         tool + ": cannot write standard output: No space left on device", stdout=full)
+        for command in FULL_LLVM:
+            check.expect(" ".join(command) + " >/dev/full", command,
+                         command[0] + ": error: IO failure on output stream: No space left on device", stdout=full)
+        # An explanation that is lost is a failure too, though nothing can be said.
+        check.expect("--explain 2>/dev/full", ["attn-compile", "window.mlir", "--explain", "-o", "OUT"], "",
+                     stderr=full)
+
+
+def check_link(check):
+    """A link stays a link, the file it leads to is replaced."""
+    os.mkdir(check.path("real"))
+    os.symlink("real/file", check.path("link"))
+    for command in (["attn-compile", "good.mlir", "-o", "link"],
+                    ["attn-run", "good.attn", "--batch", "good.json", "--output", "link"],
+                    ["attn-mask", "good.mlir", "--batch", "good.json", "--png", "link"],
+                    ["attn-opt", "good.mlir", "-o", "link"]):
+        check.write("real/file", "")
+        made = check.run(command)
+        if made.returncode or not os.path.islink(check.path("link")) or \
+                not os.path.getsize(check.path("real/file")) or os.listdir(check.path("real")) != ["file"]:
+            check.failures.append("%s: the link is not written through: %s" % (" ".join(command), made.stderr))
+        check.count += 1
 
 
 def main():
@@ -219,6 +364,13 @@ def main():
         check = Checker(os.path.abspath(options.bin), work)
         check.write("good.mlir", SPEC % "")
         check.write("good.json", GOOD % ("", ""))
+        check.write("window.mlir", PARAM)
+        check.write("heads.mlir", HEADS)
+        check.write("odd.mlir", ODD)
+        for name, queries in ("long", 500000000), ("middle", 40000000), ("wide", 100000):
+            check.write(name + ".json", '{"requests": [{"query_len": %d, "seq_len": %d}]}' % (queries, queries))
+        check.write("many.json", '{"requests": [%s]}' % ", ".join(['{"query_len": 64, "seq_len": 64}'] * 300))
+        targets = ", ".join(check.run(["attn-compile", "--target=list"]).stdout.split())
         made = check.run(["attn-compile", "good.mlir", "-o", "good.attn"])
         if made.returncode:
             sys.exit("attn-compile failed on a good spec:\n" + made.stderr)
@@ -239,13 +391,17 @@ def main():
             command = ["attn-run", "batch.attn", "--batch", "batch.json", "--output", "OUT"]
             check.expect("batch " + batch, command, "attn-run: error: batch.json: %s" % message)
         for command, message in COMMANDS:
-            check.expect(" ".join(command), command, message)
+            check.expect(" ".join(command), command, message.replace("TARGETS", targets))
+        for command in USAGE:
+            check.expect(" ".join(command), command, None)
+        check_memory(check)
+        check_full(check)
+        check_link(check)
 
         for failure in check.failures:
             print(failure)
-        count = len(SPECS) + len(BATCHES) + len(COMMANDS)
         print("%d cases, %d distinct messages, %d failures"
-              % (count, len(check.messages), len(check.failures)))
+              % (check.count, len(check.messages), len(check.failures)))
         if len(check.messages) < 40:
             sys.exit("expected at least 40 distinct messages")
         sys.exit(1 if check.failures else 0)

@@ -82,14 +82,19 @@ void draw(Canvas &canvas, const mask::Picture &picture, int64_t top) {
 
 } // namespace
 
-core::Status mask::writePng(const std::string &path, const std::vector<Picture> &pictures) {
+mask::PictureSize mask::sizeOf(const std::vector<Picture> &pictures) {
   int64_t width = 1, height = kMargin;
   for (const Picture &picture : pictures) {
     int64_t scale = scaleOf(picture.fine);
     width = std::max(width, picture.fine.columns * scale);
     height += picture.fine.rows * scale + kMargin;
   }
-  Canvas canvas(width + 2 * kMargin, height);
+  return {width + 2 * kMargin, height};
+}
+
+core::Status mask::writePng(const std::string &path, const std::vector<Picture> &pictures) {
+  const PictureSize size = sizeOf(pictures);
+  Canvas canvas(size.width, size.height);
   int64_t top = kMargin;
   for (const Picture &picture : pictures) {
     draw(canvas, picture, top);
@@ -102,11 +107,11 @@ core::Status mask::writePng(const std::string &path, const std::vector<Picture> 
   image.height = static_cast<png_uint_32>(canvas.height);
   image.format = PNG_FORMAT_RGB;
   static_assert(sizeof(Color) == 3, "pixels are packed");
-  png_alloc_size_t size = 0;
-  if (!png_image_write_to_memory(&image, nullptr, &size, 0, canvas.pixels.data(), 0, nullptr))
+  png_alloc_size_t count = 0;
+  if (!png_image_write_to_memory(&image, nullptr, &count, 0, canvas.pixels.data(), 0, nullptr))
     return core::Error{path + ": cannot encode the picture: " + image.message};
-  std::vector<uint8_t> bytes(size);
-  if (!png_image_write_to_memory(&image, bytes.data(), &size, 0, canvas.pixels.data(), 0, nullptr))
+  std::vector<uint8_t> bytes(count);
+  if (!png_image_write_to_memory(&image, bytes.data(), &count, 0, canvas.pixels.data(), 0, nullptr))
     return core::Error{path + ": cannot encode the picture: " + image.message};
-  return core::writeFileAtomically(path, bytes.data(), size);
+  return core::writeFileAtomically(path, bytes.data(), count);
 }

@@ -16,6 +16,13 @@ struct Picture {
   Grid tiles; ///< the kernel's tiles
 };
 
+/// Pixels of a drawing.
+struct PictureSize {
+  int64_t width = 0, height = 0;
+};
+/// Needs the shapes of the grids only.
+PictureSize sizeOf(const std::vector<Picture> &pictures);
+
 /// Draws the pictures below each other: kept pairs dark, the ground coloured by the tile's class
 /// (white: skipped, amber: partial, green: full), tile borders grey where tiles are large enough to
 /// see. Written atomically.

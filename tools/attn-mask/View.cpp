@@ -15,16 +15,21 @@ static int64_t cellSize(int64_t extent, int64_t unit, int64_t limit) {
   return unit * std::max<int64_t>(1, (units + limit - 1) / limit);
 }
 
-mask::Grid mask::makeGrid(core::MaskEvaluator &evaluator, const core::Batch &batch, RequestIndex b,
-                          HeadIndex h, int64_t unitQueries, int64_t unitKeys, int64_t maxRows,
-                          int64_t maxColumns) {
+mask::Grid mask::gridShape(const core::Batch &batch, RequestIndex b, int64_t unitQueries,
+                           int64_t unitKeys, int64_t maxRows, int64_t maxColumns) {
   int64_t queries = batch.shape.queryLen(b), keys = batch.shape.seqLen[b.value];
-  int64_t first = batch.shape.contextLen[b.value];
   Grid grid;
   grid.cellQueries = cellSize(queries, unitQueries, maxRows);
   grid.cellKeys = cellSize(keys, unitKeys, maxColumns);
   grid.rows = (queries + grid.cellQueries - 1) / grid.cellQueries;
   grid.columns = (keys + grid.cellKeys - 1) / grid.cellKeys;
+  return grid;
+}
+
+void mask::fillGrid(Grid &grid, core::MaskEvaluator &evaluator, const core::Batch &batch,
+                    RequestIndex b, HeadIndex h) {
+  int64_t queries = batch.shape.queryLen(b), keys = batch.shape.seqLen[b.value];
+  int64_t first = batch.shape.contextLen[b.value];
   for (int64_t row = 0; row < grid.rows; ++row)
     for (int64_t column = 0; column < grid.columns; ++column) {
       core::Interval q{first + row * grid.cellQueries,
@@ -32,7 +37,6 @@ mask::Grid mask::makeGrid(core::MaskEvaluator &evaluator, const core::Batch &bat
       core::Interval k{column * grid.cellKeys, std::min((column + 1) * grid.cellKeys, keys)};
       grid.cells.push_back(evaluator.classify(b, h, q, k));
     }
-  return grid;
 }
 
 std::string mask::drawText(const Grid &grid) {

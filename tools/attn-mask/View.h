@@ -22,11 +22,14 @@ struct Grid {
   core::TileClass at(int64_t row, int64_t column) const { return cells[row * columns + column]; }
 };
 
-/// The grid of a request with at most `maxRows` x `maxColumns` cells; cells are whole multiples of
-/// `unitQueries` x `unitKeys`.
-Grid makeGrid(core::MaskEvaluator &evaluator, const core::Batch &batch, core::RequestIndex b,
-              core::HeadIndex h, int64_t unitQueries, int64_t unitKeys, int64_t maxRows,
-              int64_t maxColumns);
+/// The shape of a grid of a request, without its cells, with at most `maxRows` x `maxColumns`
+/// cells; cells are whole multiples of `unitQueries` x `unitKeys`.
+Grid gridShape(const core::Batch &batch, core::RequestIndex b, int64_t unitQueries,
+               int64_t unitKeys, int64_t maxRows, int64_t maxColumns);
+
+/// Finds the classes of the cells of `grid`, a shape of request `b`.
+void fillGrid(Grid &grid, core::MaskEvaluator &evaluator, const core::Batch &batch,
+              core::RequestIndex b, core::HeadIndex h);
 
 /// The grid as lines of '#' (all kept), '+' (some kept), '.' (none kept).
 std::string drawText(const Grid &grid);

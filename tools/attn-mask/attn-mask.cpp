@@ -2,16 +2,19 @@
 //
 // Shows the mask of a kernel on a batch, and its tiles, as text or as a picture.
 
+#include "Limits.h"
 #include "Png.h"
 #include "View.h"
 
 #include "attn/Compiler/Compiler.h"
 #include "attn/Config.h"
 #include "attn/Runtime/BatchIO.h"
+#include "attn/Support/LlvmTool.h"
 
-#include "llvm/Support/CommandLine.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
 
 namespace cl = llvm::cl;
 using namespace attn;
@@ -21,8 +24,9 @@ static cl::opt<std::string> input(cl::Positional, cl::desc("SPEC.mlir or ARTIFAC
                                   cl::cat(category));
 static cl::opt<std::string> batchFile("batch", cl::value_desc("file"),
                                       cl::desc("Batch JSON (docs/batch.md)"), cl::cat(category));
-static cl::opt<std::string> png("png", cl::value_desc("file"), cl::desc("Also write a picture"),
-                                cl::cat(category));
+static cl::opt<std::string>
+    png("png", cl::value_desc("file"),
+        cl::desc("Also write a picture (at most 2^24 tiles and 2^27 pixels)"), cl::cat(category));
 static cl::opt<std::string> tileText("tile", cl::value_desc("QxK"), cl::init("128x80"),
                                      cl::desc("Queries x keys of a tile (default 128x80)"),
                                      cl::cat(category));
@@ -43,7 +47,7 @@ static constexpr int64_t kPairwiseLimit = 96;
 
 static int fail(const llvm::Twine &text) {
   llvm::errs() << "attn-mask: error: " << text << "\n";
-  return 2;
+  return tool::kBadInput;
 }
 
 /// Specs of a spec file or an artifact, told apart by their contents.
@@ -101,8 +105,9 @@ static void printRequest(core::MaskEvaluator &evaluator, const core::Batch &batc
                                 100.0 * static_cast<double>(kept) /
                                     (static_cast<double>(queries) * static_cast<double>(keys)));
   bool pairwise = queries <= kTextRows && keys <= kPairwiseLimit;
-  mask::Grid grid = mask::makeGrid(evaluator, batch, b, h, pairwise ? 1 : tile.queries,
-                                   pairwise ? 1 : tile.keys, kTextRows, kTextColumns);
+  mask::Grid grid = mask::gridShape(batch, b, pairwise ? 1 : tile.queries, pairwise ? 1 : tile.keys,
+                                    kTextRows, kTextColumns);
+  mask::fillGrid(grid, evaluator, batch, b, h);
   llvm::outs() << llvm::formatv("  a character: {0} x {1} pairs; # all kept, + some, . none\n",
                                 grid.cellQueries, grid.cellKeys)
                << mask::drawText(grid);
@@ -121,24 +126,63 @@ static void printCounts(const core::KernelSpec &spec, const core::Batch &batch,
                                 counts.visited - counts.full, counts.rectangle, saved);
 }
 
-static core::Status writePicture(core::MaskEvaluator &evaluator, const core::Batch &batch,
-                                 llvm::ArrayRef<int64_t> requests, const rt::TileShape &tile) {
+/// Shapes of the pictures of --png, one for each request with queries and keys.
+static core::Result<std::vector<mask::Picture>>
+planPictures(const core::Batch &batch, std::vector<int64_t> &requests, const rt::TileShape &tile) {
   std::vector<mask::Picture> pictures;
-  core::HeadIndex h(headNumber);
+  llvm::erase_if(requests, [&](int64_t b) {
+    return batch.shape.queryLen(core::RequestIndex(b)) == 0 || batch.shape.seqLen[b] == 0;
+  });
   for (int64_t number : requests) {
     core::RequestIndex b(number);
-    if (batch.shape.queryLen(b) == 0 || batch.shape.seqLen[number] == 0)
-      continue;
     int64_t cells = std::max<int64_t>(64, kPngCells / static_cast<int64_t>(requests.size()));
     mask::Picture picture;
-    picture.fine = mask::makeGrid(evaluator, batch, b, h, 1, 1, cells, cells);
-    picture.tiles = mask::makeGrid(evaluator, batch, b, h, tile.queries, tile.keys,
-                                   core::kPositionLimit, core::kPositionLimit);
+    picture.fine = mask::gridShape(batch, b, 1, 1, cells, cells);
+    picture.tiles = mask::gridShape(batch, b, tile.queries, tile.keys, core::kPositionLimit,
+                                    core::kPositionLimit);
     pictures.push_back(std::move(picture));
   }
   if (pictures.empty())
     return core::Error{"no request has queries and keys to draw"};
-  return mask::writePng(png, pictures);
+  if (core::Status fits = mask::checkPicture(pictures); !fits)
+    return core::Error{fits.message()};
+  return pictures;
+}
+
+/// Prints and draws the requests `numbers`.
+static int draw(core::MaskEvaluator &evaluator, const core::KernelSpec &spec,
+                const core::Batch &batch, const std::vector<int64_t> &numbers,
+                const rt::TileShape &tile) {
+  std::vector<int64_t> drawn = numbers;
+  core::Result<std::vector<mask::Picture>> pictures{std::vector<mask::Picture>()};
+  if (!png.empty())
+    pictures = planPictures(batch, drawn, tile);
+  if (!pictures)
+    return fail(pictures.message());
+  llvm::outs() << "kernel " << spec.name << "\nkeep: "
+               << (spec.program.mask < 0 ? "every key"
+                                         : core::toFormula(spec.program, spec.program.mask))
+               << "\n";
+  if (spec.program.score >= 0)
+    llvm::outs() << "score: " << core::toFormula(spec.program, spec.program.score) << "\n";
+  printCounts(spec, batch, tile);
+  for (int64_t b : numbers)
+    printRequest(evaluator, batch, core::RequestIndex(b), tile);
+  if (!png.empty())
+    llvm::outs() << "\npicture: " << png << "\n";
+  // Before the picture is written, so that a failure leaves no file.
+  if (std::string why = tool::flushOutput(); !why.empty())
+    return fail(why);
+  if (png.empty())
+    return tool::kDone;
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    core::RequestIndex b(drawn[i]);
+    mask::fillGrid((*pictures)[i].fine, evaluator, batch, b, core::HeadIndex(headNumber));
+    mask::fillGrid((*pictures)[i].tiles, evaluator, batch, b, core::HeadIndex(headNumber));
+  }
+  if (core::Status status = mask::writePng(png, *pictures); !status)
+    return fail(status.message());
+  return tool::kDone;
 }
 
 static int show(const core::KernelSpec &spec, const core::Batch &batch, const rt::TileShape &tile) {
@@ -156,38 +200,48 @@ static int show(const core::KernelSpec &spec, const core::Batch &batch, const rt
       numbers.push_back(b);
 
   core::MaskEvaluator evaluator(spec.program, batch);
-  llvm::outs() << "kernel " << spec.name << "\nkeep: "
-               << (spec.program.mask < 0 ? "every key"
-                                         : core::toFormula(spec.program, spec.program.mask))
-               << "\n";
-  if (spec.program.score >= 0)
-    llvm::outs() << "score: " << core::toFormula(spec.program, spec.program.score) << "\n";
-  printCounts(spec, batch, tile);
-  for (int64_t b : numbers)
-    printRequest(evaluator, batch, core::RequestIndex(b), tile);
-  if (png.empty())
-    return 0;
-  if (core::Status status = writePicture(evaluator, batch, numbers, tile); !status)
-    return fail(status.message());
-  llvm::outs() << "\nwrote " << png << "\n";
-  return 0;
+  mask::Work work = mask::workOf(evaluator, spec, batch, tile);
+  if (core::Status fits = mask::checkWork(work); !fits)
+    return fail(batchFile + ": " + fits.message());
+  if (work.seconds() > 60)
+    llvm::errs() << llvm::formatv("attn-mask: {0:F0} (query, key) pairs in {1} rows, expected to "
+                                  "take about {2:F0} minutes\n",
+                                  work.pairs, work.rows, std::ceil(work.seconds() / 60));
+  return draw(evaluator, spec, batch, numbers, tile);
+}
+
+/// What is wrong with the command line, or nothing.
+static std::string checkOptions(rt::TileShape &tile) {
+  if (std::string empty = tool::emptyOption({&batchFile, &png, &tileText, &kernelName});
+      !empty.empty())
+    return empty + ": expected a value, got ''";
+  if (input.empty())
+    return "no spec or artifact is given, see --help";
+  if (batchFile.empty())
+    return "no batch is given, expected --batch FILE";
+  if (png == "-")
+    return "--png: '-' would mix the picture with the text on standard output, expected a file "
+           "(./- for one of that name)";
+  if (!parseTile(tileText, tile))
+    return "--tile is expected as QUERIESxKEYS, as in 128x80, got '" + tileText + "'";
+  return "";
 }
 
 int main(int argc, char **argv) {
+  tool::installFatalErrorHandler("attn-mask");
   cl::HideUnrelatedOptions(category);
   cl::AddExtraVersionPrinter(
       [](llvm::raw_ostream &os) { os << "attn-mask " << ATTN_VERSION << "\n"; });
-  cl::ParseCommandLineOptions(
-      argc, argv,
+  std::string overview =
       "attn-mask: shows which keys each query keeps, and the tiles a kernel visits\n\n"
-      "  attn-mask SPEC.mlir --batch BATCH.json [--png OUT.png] [--tile=128x80]\n");
+      "  attn-mask SPEC.mlir --batch BATCH.json [--png OUT.png] [--tile=128x80]\n\n"
+      "A mask has at most 2^26 rows; one that is not made of intervals 2^36 pairs and 2^32 "
+      "tiles.\n";
+  if (!tool::parseCommandLine(argc, argv, overview + tool::kExitStatusHelp))
+    return tool::kBadInput;
   rt::TileShape tile;
-  if (input.empty())
-    return fail("no spec or artifact is given, see --help");
-  if (batchFile.empty())
-    return fail("no batch is given, expected --batch FILE");
-  if (!parseTile(tileText, tile))
-    return fail("--tile is expected as QUERIESxKEYS, as in 128x80, got '" + tileText + "'");
+  if (std::string wrong = checkOptions(tile); !wrong.empty())
+    return fail(wrong);
   auto specs = readSpecs(input);
   if (!specs)
     return fail(specs.message());

@@ -51,6 +51,23 @@ static std::optional<ScalarType> scalarType(rt::FileDType type) {
 
 static bool isOperand(const std::string &name) { return name == "q" || name == "k" || name == "v"; }
 
+/// What a tensor of a table may be named besides the table's own name.
+static std::string prefixedName(const std::string &table) { return "tables." + table; }
+
+/// Tables whose names q, k and v take must come under their other names.
+static Status checkShadowedTables(const KernelSpec &spec, const rt::BatchInput &input) {
+  for (const TableDecl &decl : spec.program.tables) {
+    if (decl.kind != TableKind::Plain || !isOperand(decl.name))
+      continue;
+    if (std::none_of(input.tables.begin(), input.tables.end(),
+                     [&](const rt::TableInput &given) { return given.name == decl.name; }))
+      return Error{"tensor '" + prefixedName(decl.name) + "': missing, expected table '" +
+                   decl.name + "' of kernel '" + spec.name + "' here or in the batch (tensor '" +
+                   decl.name + "' is the operand)"};
+  }
+  return {};
+}
+
 Status run::takeTables(const rt::SafetensorsFile &file, const KernelSpec &spec,
                        rt::BatchInput &input) {
   for (const rt::FileTensor &tensor : file.tensors()) {
@@ -59,6 +76,9 @@ Status run::takeTables(const rt::SafetensorsFile &file, const KernelSpec &spec,
     const std::vector<TableDecl> &decls = spec.program.tables;
     auto decl = std::find_if(decls.begin(), decls.end(),
                              [&](const TableDecl &d) { return d.name == tensor.name; });
+    if (decl == decls.end())
+      decl = std::find_if(decls.begin(), decls.end(),
+                          [&](const TableDecl &d) { return prefixedName(d.name) == tensor.name; });
     const std::string who = "tensor '" + tensor.name + "': ";
     if (decl == decls.end())
       return Error{who + "is neither q, k, v nor a table of kernel '" + spec.name + "'"};
@@ -69,14 +89,14 @@ Status run::takeTables(const rt::SafetensorsFile &file, const KernelSpec &spec,
       return Error{who + "expected elements of type " + std::string(toString(decl->element)) +
                    ", got " + std::string(toString(tensor.dtype))};
     rt::TableInput table;
-    table.name = tensor.name;
+    table.name = decl->name;
     table.dense.emplace();
     table.dense->element = *element;
     table.dense->extents = tensor.shape;
     table.dense->owned.assign(tensor.data, tensor.data + tensor.size);
     input.tables.push_back(std::move(table));
   }
-  return {};
+  return checkShadowedTables(spec, input);
 }
 
 static Result<Buffer> readTensor(const rt::SafetensorsFile &file, const char *name, DType dtype,

@@ -44,8 +44,8 @@ struct PagedCache {
   int64_t numPages = 0;
 };
 
-/// Moves the dense tables that `file` holds into `input`, by name. Refuses tensors that are neither
-/// q, k, v nor a table of the kernel.
+/// Moves the dense tables that `file` holds into `input`: by name, or as "tables.NAME", which those
+/// named q, k or v need. Refuses tensors that are neither q, k, v nor a table of the kernel.
 core::Status takeTables(const rt::SafetensorsFile &file, const core::KernelSpec &spec,
                         rt::BatchInput &input);
 

@@ -24,22 +24,31 @@ kernel, builds the tables the kernel reads, runs it, and checks or times it if a
   --inputs FILE      safetensors file with
                        q     [tokens, heads, dim]
                        k, v  [sum of seq_len, kv_heads, dim]
-                     in the kernel's element types, and dense tables by their names. Without it q,
-                     k and v are random (normal, rounded to the kernel's types)
-  --seed N           seed of the random inputs and of the page order (default 1)
+                     in the kernel's element types, and dense tables by their names or as
+                     tables.NAME; a table named q, k or v only as tables.NAME. Without it q, k and
+                     v are random (normal, rounded to the kernel's types)
+  --seed N           seed of the random inputs and of the page order (default 1); refused where
+                     nothing is random
   --output FILE      write the results as safetensors:
                        o     [tokens, heads, dim_v]
                        lse   [heads, tokens], natural logarithm
                      F32 from the cpu, F64 from the reference
-  --check            compare every (token, head) row with the reference
+  --check            compare every (token, head) row with the reference: the norm of the
+                     difference, relative to the norm of the row. A row whose terms cancel is
+                     allowed what f32 arithmetic loses on terms of that size: about 1e-6 of sum
+                     p |v| for scores of ordinary size, more for large ones
   --bench            time several runs; prints median and minimum
-  --threads N        threads of the cpu device (default: all)
+  --threads N        threads of the cpu device (default: all); refused with another device
   --help, --version
 
 If the batch has a page_size, K and V are laid out in pages, in scrambled order unless the batch
 brings a block_table; slots that hold no key are filled with NaN.
 
-exit status: 0 done, 1 the check failed, 2 bad input. No file is written unless the status is 0.
+A batch whose tensors pass the machine's memory is refused; one that is expected to take more than
+a minute is announced on standard error.
+
+exit status: 0 done, 1 the check failed, 2 bad input, usage, or output that cannot be written. No
+file is written unless the status is 0.
 )";
 }
 
@@ -59,6 +68,7 @@ enum OptionId {
   kThreads
 };
 
+/// In the order of OptionId.
 const option kLongOptions[] = {
     {"help", no_argument, nullptr, kHelp},
     {"version", no_argument, nullptr, kVersion},
@@ -133,6 +143,7 @@ Status apply(int id, const char *value, Options &options) {
     if (!seed)
       return seed.takeError();
     options.seed = *seed;
+    options.seedGiven = true;
     break;
   }
   case kThreads: {
@@ -159,6 +170,9 @@ Result<Options> run::parseOptions(int argc, char **argv) {
       return Error{"unknown option '" + std::string(argv[optind - 1]) + "'; see --help"};
     if (id == ':')
       return Error{"option '" + std::string(argv[optind - 1]) + "' needs a value; see --help"};
+    if (optarg && !*optarg)
+      return Error{"--" + std::string(kLongOptions[id - kHelp].name) +
+                   ": expected a value, got ''"};
     if (Status status = apply(id, optarg, options); !status)
       return Error{status.message()};
   }
@@ -171,6 +185,11 @@ Result<Options> run::parseOptions(int argc, char **argv) {
     return Error{"unexpected argument '" + std::string(argv[optind]) + "'; see --help"};
   if (options.batch.empty())
     return Error{"no batch given (--batch); see --help"};
+  if (options.output == "-")
+    return Error{"--output: '-' would mix the results with the report on standard output, expected "
+                 "a file (./- for one of that name)"};
+  if (options.threads && options.device == Device::Reference)
+    return Error{"--threads: device 'reference' has one thread, expected device 'cpu'"};
   if (options.check && options.device == Device::Reference)
     return Error{"--check: device 'reference' is the judge and cannot judge itself; choose another "
                  "device"};

@@ -25,6 +25,7 @@ struct Options {
   bool check = false;
   bool bench = false;
   uint64_t seed = 1;
+  bool seedGiven = false;
   unsigned threads = 0; ///< 0: as many as the machine runs at once
 };
 

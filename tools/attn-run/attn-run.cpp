@@ -6,7 +6,9 @@
 
 #include "attn/Config.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <new>
 #include <stdexcept>
 
@@ -22,17 +24,24 @@ int fail(const std::string &message) {
   return kBadInput;
 }
 
+/// Status after a text on standard output that is all the user asked for.
+int finish() {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
+    return kDone;
+  return fail(std::string("cannot write standard output: ") + std::strerror(errno));
+}
+
 int runTool(int argc, char **argv) {
   core::Result<Options> options = parseOptions(argc, argv);
   if (!options)
     return fail(options.message());
   if (options->help) {
     std::fputs(helpText().c_str(), stdout);
-    return kDone;
+    return finish();
   }
   if (options->version) {
     std::puts("attn-run " ATTN_VERSION);
-    return kDone;
+    return finish();
   }
   core::Result<bool> passed = runSession(*options);
   if (!passed)

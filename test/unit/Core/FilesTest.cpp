@@ -78,6 +78,33 @@ TEST_F(Files, AFullDeviceIsReported) {
   EXPECT_EQ(status.message(), "cannot write '/dev/full': No space left on device");
 }
 
+TEST_F(Files, LinksAreWrittenThrough) {
+  fs::create_directory(folder / "sub");
+  ASSERT_TRUE(writeFileAtomically(path("sub/file"), "old", 3).ok());
+  fs::create_symlink("file", folder / "sub" / "inner"); // relative to its own folder
+  fs::create_symlink("sub/inner", folder / "outer");
+  fs::create_symlink(folder / "outer", folder / "absolute");
+  fs::create_symlink("sub/none", folder / "dangling");
+  for (const char *link : {"outer", "absolute"}) {
+    ASSERT_TRUE(writeFileAtomically(path(link), link, 3).ok());
+    EXPECT_TRUE(fs::is_symlink(folder / link)) << link;
+    EXPECT_EQ(contents(path("sub/file")), std::string(link, 3));
+  }
+  EXPECT_TRUE(fs::is_symlink(folder / "sub" / "inner"));
+  ASSERT_TRUE(writeFileAtomically(path("dangling"), "new", 3).ok());
+  EXPECT_TRUE(fs::is_symlink(folder / "dangling"));
+  EXPECT_EQ(contents(path("sub/none")), "new");
+
+  fs::create_symlink("loop", folder / "loop");
+  Status loop = writeFileAtomically(path("loop"), "x", 1);
+  ASSERT_FALSE(loop.ok());
+  EXPECT_EQ(loop.message(),
+            "cannot write '" + path("loop") + "': Too many levels of symbolic links");
+  // Nothing temporary is left on either side.
+  EXPECT_EQ(entries(), 5u);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "sub"), {}), 3);
+}
+
 TEST_F(Files, AnAbandonedTemporaryDoesNotBlock) {
   std::string stale = path("x") + ".tmp." + std::to_string(getpid()) + ".0";
   std::ofstream(stale) << "old";

@@ -53,8 +53,10 @@ protected:
   }
 
   /// Runs the tool; `arguments` may say @ for this test's folder. Sets text and status.
-  void run(const std::string &arguments) {
-    std::string command = ATTN_RUN " " + arguments + " 2>&1";
+  void run(const std::string &arguments) { runShell(ATTN_RUN " " + arguments); }
+  /// The same for a command of the shell.
+  void runShell(const std::string &text) {
+    std::string command = text + " 2>&1";
     for (size_t at; (at = command.find('@')) != std::string::npos;)
       command.replace(at, 1, folder);
     FILE *pipe = popen(command.c_str(), "r");
@@ -183,6 +185,40 @@ TEST_F(AttnRun, AWrongKernelFailsTheCheck) {
   EXPECT_FALSE(exists("out.safetensors"));
 }
 
+/// Operands of the batch: Q and K are 0, so the weights of a row are equal.
+std::vector<rt::FileTensor> operands(const std::vector<float> &v) {
+  static const std::vector<float> zero(18 * 32, 0);
+  auto tensor = [](const char *name, std::vector<int64_t> shape, const std::vector<float> &data) {
+    const int64_t elements = shape[0] * shape[1] * shape[2];
+    return rt::FileTensor{name, rt::FileDType::F32, std::move(shape),
+                          reinterpret_cast<const uint8_t *>(data.data()),
+                          static_cast<size_t>(elements) * sizeof(float)};
+  };
+  return {tensor("q", {18, 4, 8}, zero), tensor("k", {23, 2, 8}, zero), tensor("v", {23, 2, 6}, v)};
+}
+
+TEST_F(AttnRun, ARowWhoseTermsCancelIsMeasuredAgainstThem) {
+  // Neighbouring keys nearly cancel: rows of an even number of keys are a millionth of their terms,
+  // so that f32 cannot give five digits of them.
+  std::vector<float> v(23 * 12);
+  for (int64_t key = 0; key < 23; ++key)
+    for (int64_t i = 0; i < 12; ++i)
+      v[key * 12 + i] = (key % 2 ? -1.0f : 1.0f) * (1.0f + 1e-6f * static_cast<float>(i + key % 5));
+  ASSERT_TRUE(rt::writeSafetensors(path("in.safetensors"), operands(v)));
+  run("@/tiny.attn --batch @/batch.json --inputs @/in.safetensors --check");
+  EXPECT_EQ(status, 0) << output;
+  EXPECT_NE(output.find(" rows, whose terms cancel, measured against the size of the terms\n"),
+            std::string::npos)
+      << output;
+
+  // The floor does not hide a wrong mask on the same values.
+  Artifact wrong = tinyArtifact();
+  wrong.kernels[0].spec.program.mask = 3;
+  ASSERT_TRUE(writeArtifact(wrong, path("wrong.attn")));
+  run("@/wrong.attn --batch @/batch.json --inputs @/in.safetensors --check");
+  EXPECT_EQ(status, 1) << output;
+}
+
 TEST_F(AttnRun, Bench) {
   run("@/tiny.attn --batch @/batch.json --bench");
   EXPECT_EQ(status, 0) << output;
@@ -231,9 +267,134 @@ TEST_F(AttnRun, RefusedCommandLines) {
                 "--seed: expected a number from 0 to 18446744073709551615, got '-1'");
   expectRefusal("@/tiny.attn --batch @/batch.json --threads=0",
                 "--threads: expected a number from 1 to 1024, got '0'");
+  expectRefusal("@/tiny.attn --batch @/batch.json --device=reference --threads=2",
+                "--threads: device 'reference' has one thread, expected device 'cpu'");
+  for (const char *option :
+       {"--batch", "--kernel", "--inputs", "--device", "--seed", "--threads"}) {
+    expectRefusal("@/tiny.attn --batch @/batch.json " + std::string(option) + "=",
+                  std::string(option) + ": expected a value, got ''");
+    expectRefusal("@/tiny.attn --batch @/batch.json " + std::string(option) + " ''",
+                  std::string(option) + ": expected a value, got ''");
+  }
+  run("@/tiny.attn --batch @/batch.json --output ''");
+  EXPECT_EQ(output, "attn-run: error: --output: expected a value, got ''\n");
+  EXPECT_EQ(status, 2);
+  run("@/tiny.attn --batch @/batch.json --output -");
+  EXPECT_EQ(output, "attn-run: error: --output: '-' would mix the results with the report on "
+                    "standard output, expected a file (./- for one of that name)\n");
+  EXPECT_EQ(status, 2);
   run("@/tiny.attn --batch");
   EXPECT_EQ(output, "attn-run: error: option '--batch' needs a value; see --help\n");
   EXPECT_EQ(status, 2);
+}
+
+TEST_F(AttnRun, AFullStandardOutputIsReported) {
+  if (!std::ifstream("/dev/full"))
+    GTEST_SKIP() << "no /dev/full";
+  for (const char *arguments :
+       {"--help", "--version", "@/tiny.attn --batch @/batch.json --check --output @/out",
+        "@/tiny.attn --batch @/batch.json --device=reference --output @/out"}) {
+    // The outer redirection of run() keeps standard error apart.
+    const std::string text = std::string("( ") + ATTN_RUN + " " + arguments + " >/dev/full )";
+    runShell(text);
+    EXPECT_EQ(output, "attn-run: error: cannot write standard output: No space left on device\n");
+    EXPECT_EQ(status, 2) << arguments;
+    EXPECT_FALSE(exists("out"));
+  }
+}
+
+TEST_F(AttnRun, ASeedWithoutAUseIsRefused) {
+  const std::vector<float> v(23 * 12, 1);
+  ASSERT_TRUE(rt::writeSafetensors(path("in.safetensors"), operands(v)));
+  expectRefusal("@/tiny.attn --batch @/batch.json --inputs @/in.safetensors --seed=1",
+                "--seed: nothing is random, the tensors come from --inputs");
+  write("paged.json", batch(", \"page_size\": 4"));
+  run("@/tiny.attn --batch @/paged.json --inputs @/in.safetensors --seed=1");
+  EXPECT_EQ(status, 0) << output;
+}
+
+TEST_F(AttnRun, ABatchPastTheMemoryIsRefused) {
+  // 64 requests of 2^30 - 1 tokens, in 4 heads: q and o take 8 + 6 floats, lse one, in each; k and
+  // v of 2 heads, 16 bytes for the ranges of a token.
+  std::string requests;
+  for (int i = 0; i < 64; ++i)
+    requests += std::string(i ? "," : "") + R"({"query_len": 1073741823, "seq_len": 3})";
+  write("huge.json",
+        R"({"requests": [)" + requests +
+            R"(], "params": {"left": 3, "scale": 1}, "tables": {"slopes": [0,0,0,0]}})");
+  run("@/tiny.attn --batch @/huge.json --output @/out");
+  EXPECT_EQ(status, 2);
+  EXPECT_EQ(output.find("attn-run: error: " + path("huge.json") + ": needs "), 0u) << output;
+  double needed = 0, present = 0;
+  ASSERT_EQ(std::sscanf(output.c_str() + output.find(": needs "),
+                        ": needs %lf GiB of memory for its tensors, this machine has %lf GiB",
+                        &needed, &present),
+            2)
+      << output;
+  EXPECT_GE(needed, 64 * 4 * 15 * 4);
+  EXPECT_LT(needed, 64 * 4 * 15 * 4 * 1.1);
+  EXPECT_GT(present, 0);
+  EXPECT_FALSE(exists("out"));
+}
+
+TEST_F(AttnRun, TablesNamedLikeOperands) {
+  Artifact artifact = tinyArtifact();
+  // On the reference alone: the hand-written code says how its tables are named.
+  for (TableDecl &decl : artifact.kernels[0].spec.program.tables)
+    if (decl.name == "slopes")
+      decl.name = "q";
+  artifact.kernels[0].binaries.clear();
+  artifact.blobs.clear();
+  ASSERT_TRUE(writeArtifact(artifact, path("shadow.attn")));
+  std::string text = batch("");
+  text.replace(text.find("\"tables\""), text.size(), "\"tables\": {}}");
+  write("plain.json", text);
+  const std::vector<float> v(23 * 12, 1), slopes(4, 0.5f);
+  std::vector<rt::FileTensor> tensors = operands(v);
+  ASSERT_TRUE(rt::writeSafetensors(path("in.safetensors"), tensors));
+  expectRefusal("@/shadow.attn --batch @/plain.json --inputs=@/in.safetensors --device=reference",
+                "@/in.safetensors: tensor 'tables.q': missing, expected table 'q' of kernel 'tiny' "
+                "here or in the batch (tensor 'q' is the operand)");
+  tensors.push_back(
+      {"tables.q", rt::FileDType::F32, {4}, reinterpret_cast<const uint8_t *>(slopes.data()), 16});
+  ASSERT_TRUE(rt::writeSafetensors(path("in.safetensors"), tensors));
+  run("@/shadow.attn --batch @/plain.json --inputs=@/in.safetensors --device=reference --output "
+      "@/a");
+  EXPECT_EQ(status, 0) << output;
+  // The same values from the batch give the same result; the other name serves every table.
+  text.replace(text.find("{}}"), 3, "{\"q\": [0.5, 0.5, 0.5, 0.5]}}");
+  write("given.json", text);
+  tensors.pop_back();
+  ASSERT_TRUE(rt::writeSafetensors(path("in.safetensors"), tensors));
+  run("@/shadow.attn --batch @/given.json --inputs=@/in.safetensors --device=reference --output "
+      "@/b");
+  EXPECT_EQ(status, 0) << output;
+  tensors.push_back({"tables.slopes",
+                     rt::FileDType::F32,
+                     {4},
+                     reinterpret_cast<const uint8_t *>(slopes.data()),
+                     16});
+  ASSERT_TRUE(rt::writeSafetensors(path("in.safetensors"), tensors));
+  run("@/tiny.attn --batch @/plain.json --inputs=@/in.safetensors --device=reference --output @/c");
+  EXPECT_EQ(status, 0) << output;
+  Result<std::vector<uint8_t>> a = readFile(path("a")), b = readFile(path("b")),
+                               c = readFile(path("c"));
+  ASSERT_TRUE(a && b && c);
+  EXPECT_EQ(*a, *b);
+  EXPECT_EQ(*a, *c);
+}
+
+TEST_F(AttnRun, AFloatMayBeALongInteger) {
+  std::string text = batch("");
+  const size_t at = text.find("\"scale\": 0.3");
+  text.replace(at, 12, "\"scale\": 100000000000000000000");
+  write("long.json", text);
+  run("@/tiny.attn --batch @/long.json");
+  EXPECT_EQ(status, 0) << output;
+  text.replace(text.find("10000"), 5, "1" + std::string(30, '0'));
+  write("long.json", text);
+  expectRefusal("@/tiny.attn --batch @/long.json",
+                "@/long.json: param 'scale': 1e+46 does not fit f32");
 }
 
 TEST_F(AttnRun, RefusedFiles) {
