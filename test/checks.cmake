@@ -41,6 +41,11 @@ if(ATTN_BUILD_COMPILER)
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}/examples")
   set_tests_properties(tiles-gemma4-video PROPERTIES PASS_REGULAR_EXPRESSION
     "1865 visited [(]1323 full, 542 partial[)] of 20862 in the rectangle")
+  add_test(NAME compile-scaling
+    COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_SOURCE_DIR}/Tools/compile_scaling.py"
+      $<TARGET_FILE:attn-compile>)
+  # Alone on the machine: it compares times.
+  set_tests_properties(compile-scaling PROPERTIES RUN_SERIAL TRUE)
   add_test(NAME bad-input
     COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_SOURCE_DIR}/Tools/bad_input.py"
       --bin=$<TARGET_FILE_DIR:attn-run>)

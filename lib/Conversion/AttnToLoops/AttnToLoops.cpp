@@ -421,9 +421,18 @@ public:
       emitEntry(kernel, builder, getMaskEntryName(name), /*maskOnly=*/true);
       kernel.erase();
     }
+    if (!kernels.empty())
+      addZeros(getOperation());
   }
 
 private:
+  static void addZeros(ModuleOp module) {
+    auto builder = OpBuilder::atBlockEnd(module.getBody());
+    LLVM::GlobalOp::create(builder, module.getLoc(), builder.getI64Type(), /*isConstant=*/true,
+                           LLVM::Linkage::Internal, kZeros, builder.getI64IntegerAttr(0),
+                           /*alignment=*/8);
+  }
+
   void emitEntry(KernelOp kernel, OpBuilder &builder, StringRef name, bool maskOnly) {
     OpBuilder::InsertionGuard guard(builder);
     MLIRContext *context = builder.getContext();

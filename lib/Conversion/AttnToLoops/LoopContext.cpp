@@ -103,6 +103,7 @@ LoopContext::LoopContext(KernelOp kernel, OpBuilder &builder, Location loc, Valu
     // Little-endian: the low bytes of the 8-byte slot hold narrower types.
     mapping.map(param, e.load(param.getType(), arg(core::kArgParams), e.constant(8 * i)));
   }
+  zeros = LLVM::AddressOfOp::create(builder, loc, pointer, kZeros);
   loadTables(kernel, e);
 }
 
@@ -128,6 +129,10 @@ void LoopContext::loadTables(KernelOp kernel, LoopEmitter &e) {
 const LoopContext::Table &LoopContext::get(Value table) {
   return tables[cast<BlockArgument>(table).getArgNumber() -
                 static_cast<unsigned>(kernel.getNumParams())];
+}
+
+Value LoopContext::place(LoopEmitter &e, Value condition, Value base, Value byteOffset) {
+  return LLVM::SelectOp::create(e.builder, e.loc, condition, e.address(base, byteOffset), zeros);
 }
 
 Value LoopContext::loadTable(OpBuilder &builder, Location loc, Value table, ValueRange indices,
@@ -161,10 +166,8 @@ Value LoopContext::loadTable(OpBuilder &builder, Location loc, Value table, Valu
     offset = e.add(offset, e.mul(index, fields.strides[d]));
   }
   int64_t bytes = std::max(1u, element.getIntOrFloatBitWidth() / 8);
-  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element));
-  return e.guarded(inside, zero, [&](LoopEmitter &in) {
-    return SmallVector<Value>{in.load(element, fields.data, in.mul(offset, in.constant(bytes)))};
-  })[0];
+  Value from = place(e, inside, fields.data, e.mul(offset, e.constant(bytes)));
+  return LLVM::LoadOp::create(builder, loc, element, from, bytes);
 }
 
 std::pair<Value, Value> LoopContext::requestSpan(LoopEmitter &e, const Table &table) {
@@ -178,10 +181,9 @@ Value LoopContext::numRanges(OpBuilder &builder, Location loc, Value table) {
   return requestSpan(e, get(table)).second;
 }
 
-/// The pair of int32 at entry `index` of `data`.
-static SmallVector<Value> loadPair(LoopEmitter &e, Value data, Value index) {
-  Value at = e.mul(index, e.constant(8));
-  return {e.loadI32(data, at), e.loadI32(data, e.add(at, e.constant(4)))};
+/// The pair of int32 at `from`.
+static std::pair<Value, Value> loadPair(LoopEmitter &e, Value from) {
+  return {e.loadI32(from, e.constant(0)), e.loadI32(from, e.constant(4))};
 }
 
 std::pair<Value, Value> LoopContext::rangeBounds(OpBuilder &builder, Location loc, Value table,
@@ -189,12 +191,10 @@ std::pair<Value, Value> LoopContext::rangeBounds(OpBuilder &builder, Location lo
   LoopEmitter e(builder, loc);
   const Table &fields = get(table);
   auto [first, count] = requestSpan(e, fields);
-  Value outsideBounds[] = {e.constant(0), e.constant(-1)};
-  Value entry = e.add(first, index);
-  SmallVector<Value> pair = e.guarded(e.inside(index, count), outsideBounds, [&](LoopEmitter &in) {
-    return loadPair(in, fields.data, entry);
-  });
-  return {pair[0], pair[1]};
+  Value inside = e.inside(index, count);
+  Value at = e.mul(e.add(first, index), e.constant(8));
+  auto [start, end] = loadPair(e, place(e, inside, fields.data, at));
+  return {start, arith::SelectOp::create(builder, loc, inside, end, e.constant(-1))};
 }
 
 std::pair<Value, Value> LoopContext::rowRange(OpBuilder &builder, Location loc, Value table) {
@@ -203,10 +203,10 @@ std::pair<Value, Value> LoopContext::rowRange(OpBuilder &builder, Location loc, 
   // No rows covered: the host builds no table and passes null.
   Value null = LLVM::ZeroOp::create(builder, loc, LLVM::LLVMPointerType::get(builder.getContext()));
   Value built = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, fields.data, null);
-  Value outside[] = {e.constant(-1), e.constant(-1)};
-  SmallVector<Value> pair =
-      e.guarded(built, outside, [&](LoopEmitter &in) { return loadPair(in, fields.data, token); });
-  return {pair[0], pair[1]};
+  auto [start, end] = loadPair(e, place(e, built, fields.data, e.mul(token, e.constant(8))));
+  Value outside = e.constant(-1);
+  return {arith::SelectOp::create(builder, loc, built, start, outside),
+          arith::SelectOp::create(builder, loc, built, end, outside)};
 }
 
 std::pair<Value, Value> LoopContext::documentId(OpBuilder &builder, Location loc, Value table,
@@ -215,11 +215,7 @@ std::pair<Value, Value> LoopContext::documentId(OpBuilder &builder, Location loc
   const Table &fields = get(table);
   auto [first, count] = requestSpan(e, fields);
   Value has = e.inside(position, count);
-  Value none = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
-  Value entry = e.add(first, position);
-  Value id = e.guarded(has, none, [&](LoopEmitter &in) {
-    return SmallVector<Value>{
-        in.load(builder.getI32Type(), fields.data, in.mul(entry, in.constant(4)))};
-  })[0];
-  return {has, id};
+  Value at = e.mul(e.add(first, position), e.constant(4));
+  Value from = place(e, has, fields.data, at);
+  return {has, LLVM::LoadOp::create(builder, loc, builder.getI32Type(), from, 4)};
 }

@@ -48,6 +48,9 @@ public:
   mlir::Location loc;
 };
 
+/// Symbol of 8 constant bytes of 0, which the module of the kernels has to have.
+constexpr llvm::StringLiteral kZeros = "attn.zeros";
+
 /// Reads of one kernel's tables; holds the current indices, which the loop nest sets.
 class LoopContext : public ElementContext {
 public:
@@ -77,11 +80,16 @@ private:
   };
   void loadTables(KernelOp kernel, LoopEmitter &e);
   const Table &get(mlir::Value table);
+  /// Where to read from: `base` + `byteOffset` if `condition` holds, else 8 bytes of 0. No branch,
+  /// so a region with thousands of reads stays one block.
+  mlir::Value place(LoopEmitter &e, mlir::Value condition, mlir::Value base,
+                    mlir::Value byteOffset);
   /// First entry and number of entries of the current request in an offset table.
   std::pair<mlir::Value, mlir::Value> requestSpan(LoopEmitter &e, const Table &table);
 
   KernelOp kernel;
   mlir::Value members[core::kNumNativeArgs];
+  mlir::Value zeros; ///< address of kZeros
   llvm::SmallVector<Table> tables;
 };
 

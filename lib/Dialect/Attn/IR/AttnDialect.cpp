@@ -162,41 +162,83 @@ static void addRole(DependenceSet &set, IndexRole role) {
   }
 }
 
-static DependenceSet getDependenceOf(Value value, llvm::DenseMap<Value, DependenceSet> &seen) {
-  auto [it, inserted] = seen.try_emplace(value);
-  if (!inserted)
-    return it->second;
-  DependenceSet set;
+/// What decides the dependence of `value`, unless it is an index itself.
+static SmallVector<Value, 4> getSources(Value value, DependenceSet &own) {
+  SmallVector<Value, 4> sources;
   if (auto role = getIndexRole(value)) {
-    addRole(set, *role);
-  } else if (Operation *op = value.getDefiningOp()) {
-    if (auto per = dyn_cast<PerOp>(op)) {
-      for (IndexRole role : getLevelRoles(per.getLevel()))
-        addRole(set, role);
-    } else {
-      for (Value operand : op->getOperands())
-        set.add(getDependenceOf(operand, seen));
-      op->walk([&](Operation *nested) {
-        if (nested != op)
-          for (Value operand : nested->getOperands())
-            if (!op->isAncestor(operand.getParentBlock()->getParentOp()))
-              set.add(getDependenceOf(operand, seen));
-      });
-    }
-  } else if (auto argument = dyn_cast<BlockArgument>(value)) {
+    addRole(own, *role);
+    return sources;
+  }
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
     // An argument of a loop inside a region: what the loop depends on. Kernel arguments: nothing.
     Operation *parent = argument.getOwner()->getParentOp();
     if (parent && !isa<KernelOp>(parent) && parent->getNumResults() > 0)
-      set = getDependenceOf(parent->getResult(0), seen);
+      sources.push_back(parent->getResult(0));
+    return sources;
   }
-  seen[value] = set;
-  return set;
+  Operation *op = value.getDefiningOp();
+  if (auto per = dyn_cast<PerOp>(op)) {
+    for (IndexRole role : getLevelRoles(per.getLevel()))
+      addRole(own, role);
+    return sources;
+  }
+  if (op->getNumRegions() > 0 && value != op->getResult(0)) {
+    sources.push_back(op->getResult(0));
+    return sources;
+  }
+  llvm::append_range(sources, op->getOperands());
+  if (op->getNumRegions() > 0)
+    op->walk([&](Operation *nested) {
+      if (nested != op)
+        for (Value operand : nested->getOperands())
+          if (!op->isAncestor(operand.getParentBlock()->getParentOp()))
+            sources.push_back(operand);
+    });
+  return sources;
 }
 
-DependenceSet attn::getDependence(Value value) {
-  llvm::DenseMap<Value, DependenceSet> seen;
-  return getDependenceOf(value, seen);
+DependenceSet DependenceAnalysis::get(Value value) {
+  struct Frame {
+    Value value;
+    DependenceSet set;
+    SmallVector<Value, 4> sources;
+    size_t next = 0;
+  };
+  // No recursion: chains may be as long as the spec. A value in work counts as known, so the loops
+  // of a region that is not verified yet end.
+  std::vector<Frame> stack;
+  auto push = [&](Value v) {
+    if (!known.try_emplace(v).second)
+      return false;
+    Frame frame;
+    frame.value = v;
+    frame.sources = getSources(v, frame.set);
+    stack.push_back(std::move(frame));
+    return true;
+  };
+  push(value);
+  while (!stack.empty()) {
+    Frame &top = stack.back();
+    if (top.next < top.sources.size()) {
+      Value source = top.sources[top.next];
+      if (push(source))
+        continue; // and looked at again when it is known
+      top.set.add(known.lookup(source));
+      ++top.next;
+      continue;
+    }
+    known[top.value] = top.set;
+    stack.pop_back();
+  }
+  return known.lookup(value);
 }
+
+void DependenceAnalysis::forget(Operation *op) {
+  for (Value result : op->getResults())
+    known.erase(result);
+}
+
+DependenceSet attn::getDependence(Value value) { return DependenceAnalysis().get(value); }
 
 LevelOrKernel attn::getLevel(const DependenceSet &set) {
   if (set.s || (set.q && set.k))

@@ -114,6 +114,20 @@ LogicalResult attn::verifyKernelLevel(Operation *op) {
   return failure(walk.wasInterrupted());
 }
 
+/// attn-C5, for every attn.in_rows of the region.
+static LogicalResult verifyRowBounds(Region &region) {
+  DependenceAnalysis dependence;
+  WalkResult walk = region.walk([&](InRowsOp op) {
+    for (auto [value, name] : {std::pair(op.getLo(), "lo"), std::pair(op.getHi(), "hi")})
+      if (dependence.get(value).k) {
+        op.emitOpError() << name << " is expected not to depend on %k (attn-C5)";
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 /// Arguments as `roles` say, yield of `types`, and only element operations inside.
 static LogicalResult verifyRegion(Operation *op, ArrayRef<IndexRole> roles, TypeRange types,
                                   StringRef id) {
@@ -144,7 +158,7 @@ static LogicalResult verifyRegion(Operation *op, ArrayRef<IndexRole> roles, Type
                         "operations, scalar arith and math, and scf.for (attn-C24)");
     return WalkResult::interrupt();
   });
-  if (walk.wasInterrupted())
+  if (walk.wasInterrupted() || failed(verifyRowBounds(op->getRegion(0))))
     return failure();
   return verifyPerUses(op->getRegion(0), roles);
 }

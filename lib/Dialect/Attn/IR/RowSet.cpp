@@ -463,8 +463,8 @@ static Bound radius(Value value, IntegerAttr literal, int64_t minimum) {
 }
 
 /// True if one of these operands depends on k: then the row is no interval.
-static bool dependOnKey(std::initializer_list<Value> operands) {
-  return llvm::any_of(operands, [](Value v) { return v && getDependence(v).k; });
+static bool dependOnKey(RowSetAnalysis &analysis, std::initializer_list<Value> operands) {
+  return llvm::any_of(operands, [&](Value v) { return v && analysis.getDependence(v).k; });
 }
 
 static Bound operandBound(Value value, IntegerAttr literal) {
@@ -475,8 +475,8 @@ static Bound afterQuery() { return Bound::sum(Bound::query(), Bound::constant(1)
 
 RowSet CausalOp::getRowSet(RowSetAnalysis &) { return RowSet::of(Bound::negInf(), afterQuery()); }
 
-RowSet WindowOp::getRowSet(RowSetAnalysis &) {
-  if (dependOnKey({getLeft(), getRight()}))
+RowSet WindowOp::getRowSet(RowSetAnalysis &analysis) {
+  if (dependOnKey(analysis, {getLeft(), getRight()}))
     return RowSet::unknown(getResult());
   Bound lo = Bound::negInf(), hi = Bound::posInf();
   if (getLeft() || getLeftLiteralAttr())
@@ -487,8 +487,8 @@ RowSet WindowOp::getRowSet(RowSetAnalysis &) {
   return RowSet::of(lo, hi);
 }
 
-RowSet SlidingOp::getRowSet(RowSetAnalysis &) {
-  if (dependOnKey({getCount()}))
+RowSet SlidingOp::getRowSet(RowSetAnalysis &analysis) {
+  if (dependOnKey(analysis, {getCount()}))
     return RowSet::unknown(getResult());
   Bound older = Bound::sum(radius(getCount(), getCountLiteralAttr(), 1), Bound::constant(-1));
   return RowSet::of(Bound::difference(Bound::query(), older), Bound::posInf());
@@ -498,14 +498,14 @@ RowSet SlidingOp::getRowSet(RowSetAnalysis &) {
 RowSet MmPrefixOp::getRowSet(RowSetAnalysis &) { return RowSet::unknown(getResult()); }
 RowSet DocumentOp::getRowSet(RowSetAnalysis &) { return RowSet::unknown(getResult()); }
 
-RowSet PrefixOp::getRowSet(RowSetAnalysis &) {
-  if (dependOnKey({getN()}))
+RowSet PrefixOp::getRowSet(RowSetAnalysis &analysis) {
+  if (dependOnKey(analysis, {getN()}))
     return RowSet::unknown(getResult());
   return RowSet::of(Bound::negInf(), operandBound(getN(), getNLiteralAttr()));
 }
 
-RowSet GlobalOp::getRowSet(RowSetAnalysis &) {
-  if (dependOnKey({getN()}))
+RowSet GlobalOp::getRowSet(RowSetAnalysis &analysis) {
+  if (dependOnKey(analysis, {getN()}))
     return RowSet::unknown(getResult());
   Bound n = operandBound(getN(), getNLiteralAttr());
   return RowSet::of(Bound::negInf(), Bound::selectQueryLess(n, Bound::posInf(), n));

@@ -54,10 +54,11 @@ private:
     OpList kernelOps;
     OpList levelOps[4];
     llvm::SmallPtrSet<Operation *, 16> staying;
+    DependenceAnalysis analysis;
     for (Operation &op : block.without_terminator()) {
       if (op.hasTrait<OpTrait::ConstantLike>())
         continue;
-      DependenceSet dependence = getDependence(op.getResult(0));
+      DependenceSet dependence = analysis.get(op.getResult(0));
       if ((dependence.k && isa<MaskOpInterface>(op)) || usesAny(&op, staying)) {
         staying.insert(&op);
         continue;

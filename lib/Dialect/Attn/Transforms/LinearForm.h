@@ -8,6 +8,8 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_LINEARFORM_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_LINEARFORM_H
 
+#include "attn/Dialect/Attn/IR/Dependence.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 
@@ -53,6 +55,10 @@ public:
   /// True if `value` may be any 64-bit integer.
   bool isWide(mlir::Value value) const;
 
+  DependenceSet getDependence(mlir::Value value) { return dependence.get(value); }
+  /// To be called before an i1 operation is erased; integers of forms have to stay.
+  void forget(mlir::Operation *op) { dependence.forget(op); }
+
 private:
   std::optional<LinearForm> compute(mlir::Value value);
   std::optional<LinearForm> computeSum(mlir::Operation *op);
@@ -64,6 +70,7 @@ private:
   llvm::DenseMap<mlir::Value, LinearForm> cache;
   llvm::DenseMap<mlir::Value, std::string> failed; ///< and why
   llvm::DenseMap<mlir::Value, std::pair<mlir::Value, Extent>> declared;
+  DependenceAnalysis dependence;
   std::string reason;
   unsigned depth = 0; ///< of the recursion of get()
 };

@@ -39,6 +39,20 @@ static bool equalLeaves(const MaskLeaf &x, const MaskLeaf &y) {
   return OperationEquivalence::isEquivalentTo(x.op, y.op, OperationEquivalence::IgnoreLocations);
 }
 
+/// Equal for equal leaves.
+static llvm::hash_code hashLeaf(const MaskLeaf &leaf) {
+  auto side = [](const MaskSide &s) {
+    return llvm::hash_combine(s.literal.has_value(), s.literal.value_or(0), s.value);
+  };
+  llvm::hash_code op(0);
+  if (leaf.kind == MaskLeaf::Named)
+    op = OperationEquivalence::computeHash(leaf.op, OperationEquivalence::directHashValue,
+                                           OperationEquivalence::ignoreHashValue,
+                                           OperationEquivalence::IgnoreLocations);
+  return llvm::hash_combine(static_cast<unsigned>(leaf.kind), leaf.value, leaf.ranges,
+                            side(leaf.left), side(leaf.right), op);
+}
+
 /// Every key that `x` keeps is kept by `y`.
 static bool leafImplies(const MaskLeaf &x, const MaskLeaf &y) {
   auto covers = [](const MaskSide &inner, const MaskSide &outer) {
@@ -81,12 +95,13 @@ Id MaskAlgebra::intern(Node node) {
 }
 
 Id MaskAlgebra::leaf(const MaskLeaf &leaf) {
-  for (Id id : leaves)
+  SmallVector<Id, 1> &bucket = leaves[static_cast<size_t>(hashLeaf(leaf)) >> 1];
+  for (Id id : bucket)
     if (equalLeaves(nodes[id].leaf, leaf))
       return id;
-  leaves.push_back(static_cast<Id>(nodes.size()));
+  bucket.push_back(static_cast<Id>(nodes.size()));
   nodes.push_back({Kind::Leaf, {}, leaf});
-  return leaves.back();
+  return bucket.back();
 }
 
 Id MaskAlgebra::negate(Id operand) {
@@ -100,25 +115,30 @@ Id MaskAlgebra::negate(Id operand) {
 
 Id MaskAlgebra::combine(Kind kind, ArrayRef<Id> given) {
   bool isAnd = kind == Kind::And;
-  SmallVector<Id> operands(given);
-  // Operands are taken one by one; each meets the ones kept so far until nothing merges.
+  // Operands are taken one by one; each meets the ones kept so far until nothing merges. Beyond
+  // kMaxMet kept ones, only equal operands are found.
+  constexpr size_t kMaxMet = 64;
+  SmallVector<Id> operands(llvm::reverse(given));
   SmallVector<Id> kept;
+  DenseSet<Id> isKept;
   while (!operands.empty()) {
-    Id next = operands.front();
-    operands.erase(operands.begin());
-    if (next == constant(isAnd))
+    Id next = operands.pop_back_val();
+    if (next == constant(isAnd) || isKept.contains(next))
       continue;
     if (next == constant(!isAnd))
       return next;
     bool merged = false;
-    for (size_t i = 0; i < kept.size() && !merged; ++i)
+    for (size_t i = 0, n = std::min(kept.size(), kMaxMet); i < n && !merged; ++i)
       if (auto both = mergePair(kind, kept[i], next)) {
+        isKept.erase(kept[i]);
         kept.erase(kept.begin() + i);
-        operands.insert(operands.begin(), *both);
+        operands.push_back(*both);
         merged = true;
       }
-    if (!merged)
+    if (!merged) {
       kept.push_back(next);
+      isKept.insert(next);
+    }
   }
   if (kept.empty())
     return constant(isAnd);
@@ -202,7 +222,13 @@ bool MaskAlgebra::implies(Id x, Id y) {
     return false;
   if (auto it = implications.find({x, y}); it != implications.end())
     return it->second;
+  // Nested deeper than anyone writes, "not known" is the answer; so the work is bounded.
+  constexpr unsigned kMaxDepth = 12;
+  if (implyDepth == kMaxDepth)
+    return false;
+  ++implyDepth;
   bool result = computeImplies(x, y);
+  --implyDepth;
   implications[{x, y}] = result;
   return result;
 }

@@ -84,6 +84,7 @@ public:
 
 private:
   Id intern(Node node);
+  /// Provably, whatever x keeps is kept by y.
   bool implies(Id x, Id y);
   bool computeImplies(Id x, Id y);
   /// One operand that equals `x kind y`, if there is one without a new node or as one new leaf.
@@ -104,8 +105,9 @@ private:
 
   std::vector<Node> nodes;
   std::map<std::vector<Id>, Id> interned;
-  llvm::SmallVector<Id> leaves;
+  llvm::DenseMap<size_t, llvm::SmallVector<Id, 1>> leaves; ///< by hash
   llvm::DenseMap<std::pair<Id, Id>, bool> implications;
+  unsigned implyDepth = 0; ///< of the recursion of implies()
 };
 
 } // namespace attn

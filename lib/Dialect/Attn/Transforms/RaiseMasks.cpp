@@ -91,6 +91,7 @@ void RaiseMasks::replace(Operation *op, Value value) {
                "'" + op->getName().getStringRef() + "' is " +
                    (by ? "'" + by->getName().getStringRef().str() + "'" : "one of its operands"));
   op->getResult(0).replaceAllUsesWith(value);
+  forms.forget(op);
   op->erase();
   changed = true;
 }
@@ -198,7 +199,7 @@ Value RaiseMasks::raiseSelect(arith::SelectOp op, OpBuilder &builder) {
 //===----------------------------------------------------------------------===//
 
 Value RaiseMasks::raiseComparison(arith::CmpIOp op, OpBuilder &builder) {
-  if (!getDependence(op.getResult()).k)
+  if (!forms.getDependence(op.getResult()).k)
     return {};
   std::string reason;
   auto comparison = solveForKey(op, forms, reason);
@@ -256,7 +257,7 @@ Value RaiseMasks::emitHalf(const LinearForm &bound, bool below, OpBuilder &build
   if (below && bound.q == 0 && bound.constant == 0 && bound.terms.size() == 1 &&
       bound.terms[0].second == 1) {
     Value n = bound.terms[0].first;
-    if (n.getType().isInteger(32) && !getDependence(n).q)
+    if (n.getType().isInteger(32) && !forms.getDependence(n).q)
       return PrefixOp::create(builder, loc, i1, k, n, IntegerAttr());
   }
   Value edge = emitForm(builder, loc, bound, q, forms);

@@ -7,9 +7,9 @@
 // uses stay alive whatever happens, so they count as kept; with this the number of operations never
 // grows.
 //
-// Complexity: quadratic in the operands of a chain; the rules that are kept by count are quadratic
-// in the mask and are not tried past kMaxRestructured nodes. Refusals, with a remark: such masks,
-// and common operands whose use would add operations.
+// Complexity: linear in the operands of a chain, each of which meets up to 64 others; the rules
+// that are kept by count are quadratic in the mask and are not tried past kMaxRestructured nodes.
+// Refusals, with a remark: such masks, and common operands whose use would add operations.
 
 #include "MaskAlgebra.h"
 #include "attn/Dialect/Attn/IR/AttnOps.h"

@@ -50,17 +50,6 @@ mlir::Value getIndexArgument(mlir::Operation *op, IndexRole role);
 /// Roles of a level's arguments, in order.
 llvm::ArrayRef<IndexRole> getLevelRoles(Level level);
 
-/// The indices that `value` depends on: arguments of its region, through operands and nested
-/// regions; results of attn.per count as the indices of their level.
-struct DependenceSet {
-  bool s = false, b = false, h = false, q = false, k = false;
-
-  void add(const DependenceSet &other) {
-    s |= other.s, b |= other.b, h |= other.h, q |= other.q, k |= other.k;
-  }
-};
-DependenceSet getDependence(mlir::Value value);
-
 /// The narrowest level whose arguments cover `set`: nothing if it is kernel level or if no level
 /// does (it depends on the score, or on both q and k).
 struct LevelOrKernel {

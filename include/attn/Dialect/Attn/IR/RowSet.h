@@ -12,6 +12,8 @@
 #ifndef ATTN_DIALECT_ATTN_IR_ROWSET_H
 #define ATTN_DIALECT_ATTN_IR_ROWSET_H
 
+#include "attn/Dialect/Attn/IR/Dependence.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -134,12 +136,14 @@ public:
   RowSet get(mlir::Value keep);
   /// The exact set or unknown, in either mode.
   RowSet getExact(mlir::Value keep);
+  DependenceSet getDependence(mlir::Value value) { return dependence.get(value); }
 
 private:
   RowSet compute(mlir::Value keep);
 
   bool bound;
   llvm::DenseMap<mlir::Value, RowSet> cache;
+  DependenceAnalysis dependence;
   std::unique_ptr<RowSetAnalysis> exact;
 };
 
