@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Compiled kernels on a GPU against the float64 reference, the number of keys each row keeps, and
+// for instrumented kernels the tiles they visit; the masks' truth is written by hand in Scene.cpp.
+// Links no LLVM: it runs where only the artifacts of build_artifacts.py were brought.
+#include "Scene.h"
+#include "Workload.h"
+
+#include "attn/Runtime/BatchIO.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <getopt.h>
+#include <limits>
+#include <memory>
+#include <optional>
+
+using namespace device;
+using namespace attn;
+using namespace attn::core;
+
+namespace {
+
+enum ExitCode { kPassed = 0, kFailed = 1, kBadUsage = 2, kSkipped = 77 };
+
+const char kUsage[] = R"(usage: attn-device-test FOLDER [options]
+
+Runs the artifacts (*.attn) of FOLDER, made by build_artifacts.py, on a GPU.
+
+  --only TEXT      artifacts whose name contains TEXT
+  --batches N      random batches, dealt out to the artifacts in turn (default 300)
+  --many N         batches of one artifact over windows, ranges and requests (default 100)
+  --seed N         seed of the first batch (default 1); batch i has seed N + i
+  --batch FILE     run this batch file instead, on every artifact; may be given again
+  --list           print the artifacts and stop
+  --driver FILE    another CUDA driver than libcuda.so.1
+
+exit status: 0 all right, 1 a failure, 2 usage, 77 no driver or no GPU
+)";
+
+struct Options {
+  std::string folder, only, driver = "libcuda.so.1";
+  int64_t batches = 300, many = 100, seed = 1;
+  std::vector<std::string> files;
+  bool list = false;
+};
+
+/// An artifact with its kernel on the device and what was seen of it.
+struct Loaded {
+  std::string name;
+  Artifact artifact;
+  const Family *family = nullptr;
+  std::optional<rt::CudaKernel> kernel;
+  // Totals.
+  int64_t batches = 0, rows = 0, counted = 0, tiles = 0;
+  double row = 0, lse = 0;
+
+  const KernelSpec &spec() const { return artifact.kernels[0].spec; }
+};
+
+/// Tiles by definition, from the kept pairs of each (row group, key block).
+TileCounters bruteForce(const Batch &batch, const CudaLaunch &launch, const Keep &keep,
+                        bool perHead) {
+  TileCounters counts{};
+  const BatchShape &s = batch.shape;
+  const uint64_t sharing = perHead ? 1 : batch.numHeads;
+  for (int64_t b = 0; b < s.numReqs(); ++b) {
+    const int64_t rows = s.queryLen(RequestIndex(b));
+    const int64_t blocks = (s.keyEnd[b] + launch.keyTile - 1) / launch.keyTile;
+    for (int64_t h = 0; h < (perHead ? batch.numHeads : 1); ++h)
+      for (int64_t tile = 0; tile < rows; tile += launch.queryTile())
+        for (int64_t block = 0; block < blocks; ++block) {
+          bool loaded = false;
+          for (int64_t g = 0; g < launch.groups; ++g) {
+            const int64_t first = tile + g * 64, last = std::min(first + 64, rows);
+            int64_t kept = 0;
+            for (int64_t i = first; i < last; ++i)
+              for (int64_t k = block * launch.keyTile; k < (block + 1) * launch.keyTile; ++k)
+                kept += k >= s.keyBegin[b] && k < s.keyEnd[b] && keep(b, h, s.contextLen[b] + i, k);
+            loaded |= kept > 0;
+            counts.visited += kept > 0 ? sharing : 0;
+            counts.full += kept > 0 && kept == (last - first) * launch.keyTile ? sharing : 0;
+          }
+          counts.loaded += loaded ? sharing : 0;
+        }
+  }
+  return counts;
+}
+
+std::string text(const TileCounters &c) {
+  return std::to_string(c.loaded) + " loaded, " + std::to_string(c.visited) + " visited, " +
+         std::to_string(c.full) + " full";
+}
+
+bool same(const TileCounters &a, const TileCounters &b) {
+  return a.loaded == b.loaded && a.visited == b.visited && a.full == b.full;
+}
+
+class Tester {
+public:
+  explicit Tester(const Options &options) : options(options) {}
+
+  Status loadAll(const std::shared_ptr<const rt::CudaDevice> &device);
+  void list() const;
+  void runRandom();
+  void runMany();
+  Status runFiles();
+  bool report() const;
+
+private:
+  void check(Loaded &loaded, const Scene &scene, rt::BatchInput input, Layout layout,
+             rt::CudaPlan &plan, std::mt19937 &rng, const std::string &what);
+  std::string checkOnce(Loaded &loaded, Workload &work, const Keep &keep, rt::CudaPlan &plan);
+  std::string checkTiles(Loaded &loaded, const Workload &work, const Keep &keep,
+                         const rt::CudaPlan &plan);
+
+  const Options &options;
+  std::vector<std::unique_ptr<Loaded>> artifacts;
+  int64_t failures = 0;
+};
+
+Status Tester::loadAll(const std::shared_ptr<const rt::CudaDevice> &device) {
+  std::error_code error;
+  std::vector<std::filesystem::path> paths;
+  for (const auto &entry : std::filesystem::directory_iterator(options.folder, error))
+    if (entry.path().extension() == ".attn" &&
+        entry.path().stem().string().find(options.only) != std::string::npos)
+      paths.push_back(entry.path());
+  if (error)
+    return Error{options.folder + ": " + error.message()};
+  std::sort(paths.begin(), paths.end());
+  if (paths.empty())
+    return Error{options.folder + ": no artifact (*.attn) with '" + options.only + "' in its name"};
+  for (const std::filesystem::path &path : paths) {
+    auto loaded = std::make_unique<Loaded>();
+    loaded->name = path.stem().string();
+    Result<Artifact> artifact = readArtifact(path.string());
+    if (!artifact)
+      return artifact.takeError();
+    loaded->artifact = std::move(*artifact);
+    loaded->family = familyOf(loaded->spec().name);
+    if (!loaded->family)
+      return Error{path.string() + ": no truth for a mask called '" + loaded->spec().name + "'"};
+    if (device) {
+      Result<rt::CudaKernel> kernel =
+          rt::CudaKernel::load(device, loaded->artifact, loaded->artifact.kernels[0]);
+      if (!kernel)
+        return Error{path.string() + ": " + kernel.message()};
+      loaded->kernel = std::move(*kernel);
+    }
+    artifacts.push_back(std::move(loaded));
+  }
+  return {};
+}
+
+void Tester::list() const {
+  for (const auto &loaded : artifacts)
+    std::printf("%s\n", loaded->name.c_str());
+}
+
+/// Instrumented kernels: counted = planned, and = brute force where the classes are exact.
+std::string Tester::checkTiles(Loaded &loaded, const Workload &work, const Keep &keep,
+                               const rt::CudaPlan &plan) {
+  const rt::CudaKernel &kernel = *loaded.kernel;
+  if (!kernel.shape().countsTiles)
+    return "";
+  const TileCounters &got = work.counters();
+  if (!same(got, plan.workList().counts))
+    return "the kernel counts " + text(got) + ", its work list " + text(plan.workList().counts);
+  const TileCounters want = bruteForce(work.batch(), kernel.shape(), keep, loaded.family->perHead);
+  const bool exact = kernel.binary().tilePlan == TilePlan::Intervals;
+  if (exact ? !same(got, want) : got.visited < want.visited || got.full > want.full)
+    return "the kernel counts " + text(got) + ", the predicate " + text(want);
+  loaded.tiles += static_cast<int64_t>(got.visited);
+  return "";
+}
+
+/// One run, judged; empty text when right.
+std::string Tester::checkOnce(Loaded &loaded, Workload &work, const Keep &keep,
+                              rt::CudaPlan &plan) {
+  if (Status status = work.run(*loaded.kernel, plan); !status)
+    return status.message();
+  const Judgement judgement = work.judge();
+  ++loaded.batches;
+  loaded.rows += judgement.rows;
+  loaded.row = std::max(loaded.row, judgement.row);
+  loaded.lse = std::max(loaded.lse, judgement.lse);
+  if (!judgement.fault.empty())
+    return judgement.fault;
+  if (std::string fault = checkTiles(loaded, work, keep, plan); !fault.empty())
+    return fault;
+  if (!loaded.family->flat)
+    return "";
+  // K = 0: every kept key has weight 1, so exp(lse) counts them.
+  work.clearKeys();
+  if (Status status = work.run(*loaded.kernel, plan); !status)
+    return "count probe: " + status.message();
+  loaded.counted += judgement.rows;
+  const std::string fault = work.judgeCounts();
+  return fault.empty() ? "" : "count probe: " + fault;
+}
+
+void Tester::check(Loaded &loaded, const Scene &scene, rt::BatchInput input, Layout layout,
+                   rt::CudaPlan &plan, std::mt19937 &rng, const std::string &what) {
+  const Keep keep = [&](int64_t b, int64_t h, int64_t q, int64_t k) {
+    return loaded.family->keep(scene, b, h, q, k);
+  };
+  std::string fault;
+  Result<rt::BoundBatch> bound = rt::bindBatch(loaded.spec(), std::move(input));
+  if (!bound) {
+    fault = bound.message();
+  } else {
+    Workload work(loaded.spec(), std::move(*bound), keep, loaded.family->perHead, layout, rng);
+    fault = checkOnce(loaded, work, keep, plan);
+  }
+  if (fault.empty())
+    return;
+  ++failures;
+  std::printf("FAILED %s, %s (%s; %s): %s\n", loaded.name.c_str(), what.c_str(), scene.what.c_str(),
+              layout.text().c_str(), fault.c_str());
+  std::fflush(stdout);
+}
+
+void Tester::runRandom() {
+  const int64_t pageSizes[] = {1, 3, 8, 16, 48, 128, 256};
+  const int64_t count = static_cast<int64_t>(artifacts.size());
+  for (int64_t i = 0; i < options.batches; ++i) {
+    Loaded &loaded = *artifacts[i % count];
+    std::mt19937 rng(static_cast<unsigned>(options.seed + i));
+    Layout layout;
+    layout.pageSize = rng() % 3 ? pageSizes[rng() % 7] : 0;
+    layout.headMajor = rng() % 2;
+    layout.interleaved = layout.pageSize && rng() % 2;
+    // Not i alone: an artifact whose turn is every second batch must meet all kinds.
+    const Scene scene = randomScene(static_cast<int>(i + i / count), loaded.spec().numHeads, rng);
+    rt::CudaPlan plan(*loaded.kernel);
+    check(loaded, scene, batchInput(scene, loaded.spec()), layout, plan, rng,
+          "seed " + std::to_string(options.seed + i));
+  }
+}
+
+/// One artifact, one module, one plan for all batches.
+void Tester::runMany() {
+  const auto found = std::find_if(artifacts.begin(), artifacts.end(), [](const auto &loaded) {
+    return loaded->spec().name == "window_mm" && !loaded->kernel->shape().countsTiles;
+  });
+  if (found == artifacts.end() || options.many == 0)
+    return;
+  Loaded &loaded = **found;
+  const Int windows[] = {0, 3, 512, 1023, std::numeric_limits<int32_t>::max()};
+  rt::CudaPlan plan(*loaded.kernel);
+  const int64_t before = failures;
+  for (int64_t i = 0; i < options.many; ++i) {
+    const int64_t seed = options.seed + 100000 + i;
+    std::mt19937 rng(static_cast<unsigned>(seed));
+    const Scene scene = manyRequests(windows[i % 5], loaded.spec().numHeads, rng);
+    check(loaded, scene, batchInput(scene, loaded.spec()), {i % 2 ? 16 : 0, false, false}, plan,
+          rng, "many, seed " + std::to_string(seed));
+  }
+  std::printf("%s: %lld batches of one module and one plan, %lld failures\n", loaded.name.c_str(),
+              static_cast<long long>(options.many), static_cast<long long>(failures - before));
+}
+
+/// What the masks read of a batch file: lengths, ranges and `left`.
+Scene sceneOf(const rt::BatchInput &input, const std::string &file) {
+  Scene scene;
+  scene.what = file;
+  Int token = 0;
+  for (size_t b = 0; b < input.requests.size(); ++b) {
+    const rt::RequestInput &from = input.requests[b];
+    truth::Request r = truth::request(from.queryLen, from.seqLen);
+    r.contextLen = from.contextLen.value_or(r.contextLen);
+    if (input.mmRanges)
+      for (int64_t i = input.mmRanges->offsets[b]; i < input.mmRanges->offsets[b + 1]; ++i)
+        r.ranges.push_back({input.mmRanges->ranges[i][0], input.mmRanges->ranges[i][1]});
+    scene.requests.push_back(std::move(r));
+    scene.firstToken.push_back(token);
+    token += from.queryLen;
+  }
+  for (const rt::ParamInput &param : input.params)
+    if (param.name == "left")
+      scene.left = param.i;
+  return scene;
+}
+
+Status Tester::runFiles() {
+  for (const std::string &file : options.files)
+    for (const auto &loaded : artifacts) {
+      if (!loaded->spec().program.tables.empty() &&
+          loaded->spec().program.tables[0].kind != TableKind::Ranges)
+        return Error{loaded->name + ": batch files are for masks of ranges and windows"};
+      Result<std::vector<uint8_t>> bytes = readFile(file);
+      if (!bytes)
+        return bytes.takeError();
+      Result<rt::BatchFile> batch = rt::readBatch(
+          {reinterpret_cast<const char *>(bytes->data()), bytes->size()}, loaded->spec());
+      if (!batch)
+        return Error{file + ": " + batch.message()};
+      const Scene scene = sceneOf(batch->input, file);
+      // The pages are this program's own.
+      batch->input.blockTable.reset();
+      std::mt19937 rng(static_cast<unsigned>(options.seed));
+      rt::CudaPlan plan(*loaded->kernel);
+      check(*loaded, scene, batch->input, {batch->input.pageSize.value_or(0), false, false}, plan,
+            rng, "seed " + std::to_string(options.seed));
+    }
+  return {};
+}
+
+bool Tester::report() const {
+  std::printf("%-44s %7s %9s %10s %10s %9s %9s\n", "artifact", "batches", "rows", "worst row",
+              "worst lse", "counted", "tiles");
+  int64_t batches = 0, rows = 0;
+  for (const auto &loaded : artifacts) {
+    batches += loaded->batches;
+    rows += loaded->rows;
+    std::printf("%-44s %7lld %9lld %10.3g %10.3g %9lld %9lld\n", loaded->name.c_str(),
+                static_cast<long long>(loaded->batches), static_cast<long long>(loaded->rows),
+                loaded->row, loaded->lse, static_cast<long long>(loaded->counted),
+                static_cast<long long>(loaded->tiles));
+  }
+  std::printf("%lld batches, %lld rows, %lld failures: %s\n", static_cast<long long>(batches),
+              static_cast<long long>(rows), static_cast<long long>(failures),
+              failures == 0 && rows > 0 ? "ok" : "FAILED");
+  return failures == 0 && rows > 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Command line
+//===----------------------------------------------------------------------===//
+
+int fail(const std::string &message) {
+  std::fprintf(stderr, "attn-device-test: error: %s\n", message.c_str());
+  return kBadUsage;
+}
+
+bool parseNumber(const char *from, int64_t &value) {
+  const char *end = from + std::strlen(from);
+  const auto [rest, error] = std::from_chars(from, end, value);
+  return error == std::errc() && rest == end && value >= 0;
+}
+
+/// False after a message.
+bool parseOptions(int argc, char **argv, Options &options) {
+  const option longOptions[] = {
+      {"only", required_argument, nullptr, 'o'},   {"batches", required_argument, nullptr, 'n'},
+      {"many", required_argument, nullptr, 'm'},   {"seed", required_argument, nullptr, 's'},
+      {"batch", required_argument, nullptr, 'b'},  {"list", no_argument, nullptr, 'l'},
+      {"driver", required_argument, nullptr, 'd'}, {nullptr, 0, nullptr, 0},
+  };
+  bool right = true;
+  for (int id; right && (id = getopt_long(argc, argv, "", longOptions, nullptr)) != -1;) {
+    switch (id) {
+    case 'o':
+      options.only = optarg;
+      break;
+    case 'n':
+      right = parseNumber(optarg, options.batches);
+      break;
+    case 'm':
+      right = parseNumber(optarg, options.many);
+      break;
+    case 's':
+      right = parseNumber(optarg, options.seed);
+      break;
+    case 'b':
+      options.files.push_back(optarg);
+      break;
+    case 'l':
+      options.list = true;
+      break;
+    case 'd':
+      options.driver = optarg;
+      break;
+    default:
+      right = false;
+    }
+  }
+  if (!right || optind + 1 != argc) {
+    std::fputs(kUsage, stderr);
+    return false;
+  }
+  options.folder = argv[optind];
+  return true;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Options options;
+  if (!parseOptions(argc, argv, options))
+    return kBadUsage;
+  Tester tester(options);
+  if (options.list) {
+    if (Status status = tester.loadAll(nullptr); !status)
+      return fail(status.message());
+    tester.list();
+    return kPassed;
+  }
+  Result<std::shared_ptr<const rt::CudaDriver>> driver = rt::CudaDriver::load(options.driver);
+  if (!driver) {
+    std::printf("SKIPPED: %s\n", driver.message().c_str());
+    return kSkipped;
+  }
+  Result<std::shared_ptr<const rt::CudaDevice>> device = rt::CudaDevice::open(*driver);
+  if (!device) {
+    std::printf("SKIPPED: %s\n", device.message().c_str());
+    return kSkipped;
+  }
+  if (Status status = tester.loadAll(*device); !status)
+    return fail(status.message());
+  if (options.files.empty()) {
+    tester.runRandom();
+    tester.runMany();
+  } else if (Status status = tester.runFiles(); !status) {
+    return fail(status.message());
+  }
+  return tester.report() ? kPassed : kFailed;
+}

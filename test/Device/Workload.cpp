@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Workload.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <thread>
+
+using namespace device;
+using namespace attn;
+using namespace attn::core;
+
+static constexpr double kInf = std::numeric_limits<double>::infinity();
+/// NaN in both 16-bit types, and in f32 twice over.
+static constexpr uint16_t kPoison = 0xFFFF;
+static constexpr int64_t kRowPadding = 8, kLsePadding = 3;
+
+std::string Layout::text() const {
+  return (pageSize ? "pages of " + std::to_string(pageSize) : std::string("contiguous")) +
+         (headMajor ? ", head major" : "") + (interleaved ? ", interleaved" : "");
+}
+
+double device::rowBar(DType type) { return type == DType::F16 ? 2e-3 : 8e-3; }
+
+Workload::Workload(const KernelSpec &spec, rt::BoundBatch boundBatch, const Keep &keep,
+                   bool perHead, Layout layout, std::mt19937 &rng)
+    : spec(spec), bound(std::move(boundBatch)), layout(layout) {
+  tokens = bound.batch.shape.numTokens();
+  problem.spec = &spec;
+  problem.batch = &bound.batch;
+  std::normal_distribution<float> normal;
+  q.resize(std::max<int64_t>(tokens * spec.numHeads * spec.dimQk, 1));
+  for (size_t i = 0; i < q.size(); ++i)
+    storeElement(q.data(), spec.qType, static_cast<int64_t>(i), normal(rng));
+  problem.q = {q.data(), spec.qType, spec.numHeads * spec.dimQk, spec.dimQk};
+  layOut(rng);
+  findVisible(keep, perHead);
+  for (size_t i = 0; i < kv.size(); ++i)
+    if (visible[i])
+      storeElement(kv.data(), spec.kvType, static_cast<int64_t>(i), normal(rng));
+}
+
+/// Chooses strides and pages.
+void Workload::layOut(std::mt19937 &rng) {
+  const std::vector<int64_t> &seqLen = bound.batch.shape.seqLen;
+  int64_t slots = std::max<int64_t>(bound.kvStart.back(), 1);
+  numPages = 1;
+  kvRows = slots;
+  if (layout.pageSize) {
+    slots = layout.pageSize;
+    int64_t width = 0;
+    numPages = 3; // free ones
+    for (int64_t length : seqLen) {
+      width = std::max(width, rt::livePages(length, slots));
+      numPages += rt::livePages(length, slots);
+    }
+    width += 2;
+    std::vector<int32_t> order(numPages);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), rng);
+    const int32_t junk[] = {-1, 1 << 30, order.back(), std::numeric_limits<int32_t>::min()};
+    size_t next = 0;
+    for (int64_t length : seqLen)
+      for (int64_t i = 0; i < width; ++i)
+        pages.push_back(i < rt::livePages(length, slots) ? order[next++] : junk[rng() % 4]);
+    problem.kv.pageTable = pages.data();
+    problem.kv.requestStride = width;
+    problem.kv.pageSize = slots;
+  } else {
+    problem.kv.kvStart = bound.kvStart.data();
+  }
+  const int64_t dims[2] = {spec.dimQk, spec.dimV};
+  KvView *views[2] = {&problem.k, &problem.v};
+  int64_t pageElements[2];
+  for (int i = 0; i < 2; ++i) {
+    pageElements[i] = slots * spec.numKvHeads * dims[i];
+    views[i]->dtype = spec.kvType;
+    views[i]->slotStride = layout.headMajor ? dims[i] : spec.numKvHeads * dims[i];
+    views[i]->headStride = layout.headMajor ? slots * dims[i] : dims[i];
+    views[i]->pageStride = pageElements[i];
+  }
+  vOffset = numPages * pageElements[0];
+  if (layout.interleaved) {
+    views[0]->pageStride = views[1]->pageStride = pageElements[0] + pageElements[1];
+    vOffset = pageElements[0];
+  }
+  kv.assign(numPages * (pageElements[0] + pageElements[1]), kPoison);
+  problem.k.data = kv.data();
+  problem.v.data = kv.data() + vOffset;
+}
+
+/// Counts the kept keys of every row and marks the elements of keys that some row keeps.
+void Workload::findVisible(const Keep &keep, bool perHead) {
+  const BatchShape &s = bound.batch.shape;
+  const int64_t group = spec.numHeads / spec.numKvHeads;
+  visible.assign(kv.size(), 0);
+  kept.assign(tokens * (perHead ? spec.numHeads : 1), 0);
+  for (int64_t b = 0; b < s.numReqs(); ++b) {
+    const int64_t rows = s.queryLen(RequestIndex(b));
+    for (int64_t k = s.keyBegin[b]; k < s.keyEnd[b]; ++k) {
+      bool seen = false;
+      for (int64_t h = 0; h < spec.numHeads; ++h) {
+        if (h == 0 || perHead)
+          for (int64_t i = 0; i < rows; ++i)
+            if (keep(b, h, s.contextLen[b] + i, k)) {
+              ++kept[(perHead ? h * tokens : 0) + s.queryStartLoc[b] + i];
+              seen = true;
+            }
+        if ((h + 1) % group)
+          continue;
+        if (seen) {
+          const int64_t kvHead = h / group;
+          std::fill_n(visible.begin() + problem.k.offset(problem.kv, b, k, kvHead), spec.dimQk, 1);
+          std::fill_n(visible.begin() + vOffset + problem.v.offset(problem.kv, b, k, kvHead),
+                      spec.dimV, 1);
+        }
+        seen = seen && !perHead;
+      }
+    }
+  }
+}
+
+void Workload::clearKeys() {
+  const BatchShape &s = bound.batch.shape;
+  for (int64_t b = 0; b < s.numReqs(); ++b)
+    for (int64_t k = s.keyBegin[b]; k < s.keyEnd[b]; ++k)
+      for (int64_t kvHead = 0; kvHead < spec.numKvHeads; ++kvHead) {
+        const int64_t at = problem.k.offset(problem.kv, b, k, kvHead);
+        if (visible[at])
+          std::fill_n(kv.begin() + at, spec.dimQk, uint16_t(0));
+      }
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Device memory that lives as long as one run.
+class Uploads {
+public:
+  Uploads(const rt::CudaKernel &kernel, rt::CudaStream stream)
+      : device(kernel.device()), stream(stream) {}
+
+  template <class T>
+  rt::CudaPointer add(const std::vector<T> &values) {
+    const size_t bytes = values.size() * sizeof(T);
+    if (!status)
+      return 0;
+    Result<rt::CudaMemory> memory = rt::CudaMemory::create(device, bytes);
+    if (!memory) {
+      status = memory.takeError();
+      return 0;
+    }
+    status = device->copyIn(memory->address(), values.data(), bytes, stream);
+    owned.push_back(std::move(*memory));
+    return owned.back().address();
+  }
+
+  Status status;
+
+private:
+  const std::shared_ptr<const rt::CudaDevice> &device;
+  rt::CudaStream stream;
+  std::vector<rt::CudaMemory> owned;
+};
+
+} // namespace
+
+Status Workload::run(const rt::CudaKernel &kernel, rt::CudaPlan &plan) {
+  const std::shared_ptr<const rt::CudaDevice> &device = kernel.device();
+  Result<rt::CudaOwnStream> stream = rt::CudaOwnStream::create(device);
+  if (!stream)
+    return stream.takeError();
+  oTokenStride = spec.numHeads * spec.dimV + kRowPadding;
+  lseStride = tokens + kLsePadding;
+  o.assign(std::max<int64_t>(tokens * oTokenStride, 1), kPoison);
+  lse.resize(spec.numHeads * lseStride);
+  std::memset(lse.data(), 0xFF, lse.size() * sizeof(float));
+
+  Uploads uploads(kernel, stream->get());
+  rt::CudaOperands operands;
+  operands.q = {uploads.add(q), problem.q.tokenStride, problem.q.headStride};
+  const rt::CudaPointer cache = uploads.add(kv);
+  operands.k = {cache, problem.k.pageStride, problem.k.slotStride, problem.k.headStride};
+  operands.v = {cache + static_cast<uint64_t>(vOffset) * 2, problem.v.pageStride,
+                problem.v.slotStride, problem.v.headStride};
+  operands.o = {uploads.add(o), oTokenStride, spec.dimV};
+  operands.lse = uploads.add(lse);
+  operands.lseHeadStride = lseStride;
+  operands.kvRows = kvRows;
+  if (layout.pageSize) {
+    operands.pageTable = uploads.add(pages);
+    operands.pageTableStride = problem.kv.requestStride;
+    operands.pageSize = layout.pageSize;
+    operands.numPages = numPages;
+  }
+  operands.counters = uploads.add(std::vector<uint64_t>(sizeof(TileCounters) / 8, 0));
+  Status status = uploads.status;
+  if (status)
+    status =
+        plan.build(bound.batch, layout.pageSize ? nullptr : bound.kvStart.data(), stream->get());
+  if (status)
+    status = kernel.launch(plan, operands, stream->get());
+  if (status)
+    status = device->copyOut(o.data(), operands.o.data, o.size() * 2, stream->get());
+  if (status)
+    status = device->copyOut(lse.data(), operands.lse, lse.size() * sizeof(float), stream->get());
+  if (status)
+    status = device->copyOut(&counts, operands.counters, sizeof(counts), stream->get());
+  if (status)
+    status = device->synchronize(stream->get());
+  return status;
+}
+
+//===----------------------------------------------------------------------===//
+// Judging
+//===----------------------------------------------------------------------===//
+
+/// Tokens [begin, end) of a batch.
+static Batch tokensOf(const Batch &batch, int64_t begin, int64_t end) {
+  Batch part = batch;
+  BatchShape &shape = part.shape;
+  for (int64_t b = 0; b < shape.numReqs(); ++b)
+    shape.contextLen[b] +=
+        std::clamp(shape.queryStartLoc[b], begin, end) - batch.shape.queryStartLoc[b];
+  for (int64_t &start : shape.queryStartLoc)
+    start = std::clamp(start, begin, end);
+  return part;
+}
+
+reference::Output device::parallelReference(const Problem &problem) {
+  const int64_t tokens = problem.batch->shape.numTokens();
+  const int64_t heads = problem.spec->numHeads, dim = problem.spec->dimV;
+  const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+  const int64_t piece = std::max<int64_t>(16, tokens / (4 * threads) + 1);
+  reference::Output all;
+  all.o.resize(tokens * heads * dim);
+  all.lse.resize(heads * tokens);
+  std::atomic<int64_t> next{0};
+  auto work = [&] {
+    for (int64_t begin; (begin = next.fetch_add(piece)) < tokens;) {
+      const int64_t end = std::min(begin + piece, tokens);
+      const Batch part = tokensOf(*problem.batch, begin, end);
+      Problem slice = problem;
+      slice.batch = &part;
+      const reference::Output out = reference::run(slice);
+      std::copy(out.o.begin() + begin * heads * dim, out.o.begin() + end * heads * dim,
+                all.o.begin() + begin * heads * dim);
+      for (int64_t h = 0; h < heads; ++h)
+        std::copy(out.lse.begin() + h * end + begin, out.lse.begin() + (h + 1) * end,
+                  all.lse.begin() + h * tokens + begin);
+    }
+  };
+  std::vector<std::thread> workers;
+  for (unsigned i = 1; i < threads; ++i)
+    workers.emplace_back(work);
+  work();
+  for (std::thread &worker : workers)
+    worker.join();
+  return all;
+}
+
+std::string Workload::place(int64_t token, int64_t head) const {
+  const BatchShape &s = bound.batch.shape;
+  int64_t b = 0;
+  while (s.queryStartLoc[b + 1] <= token)
+    ++b;
+  return "request " + std::to_string(b) + " token " + std::to_string(token) + " (q " +
+         std::to_string(s.contextLen[b] + token - s.queryStartLoc[b]) + ") head " +
+         std::to_string(head);
+}
+
+/// What lies between the rows must be as it was.
+std::string Workload::padding() const {
+  for (int64_t t = 0; t < tokens; ++t)
+    for (int64_t i = oTokenStride - kRowPadding; i < oTokenStride; ++i)
+      if (o[t * oTokenStride + i] != kPoison)
+        return "o is written behind the row of token " + std::to_string(t);
+  for (int64_t h = 0; h < spec.numHeads; ++h)
+    for (int64_t t = tokens; t < lseStride; ++t)
+      if (!std::isnan(lse[h * lseStride + t]))
+        return "lse is written behind the row of head " + std::to_string(h);
+  return "";
+}
+
+Judgement Workload::judge() const {
+  const reference::Output want = parallelReference(problem);
+  Judgement result;
+  result.fault = padding();
+  const double bar = rowBar(spec.qType);
+  char text[160];
+  for (int64_t t = 0; t < tokens; ++t)
+    for (int64_t h = 0; h < spec.numHeads; ++h) {
+      double distance = 0, norm = 0;
+      for (int64_t d = 0; d < spec.dimV; ++d) {
+        const double got = loadElement(o.data(), spec.qType, t * oTokenStride + h * spec.dimV + d);
+        const double ref = want.o[(t * spec.numHeads + h) * spec.dimV + d];
+        distance += (got - ref) * (got - ref);
+        norm += ref * ref;
+      }
+      const double got = lse[h * lseStride + t], ref = want.lse[h * tokens + t];
+      // An empty row is exactly 0 and -inf.
+      double row = norm > 0 ? std::sqrt(distance / norm) : distance == 0 ? 0 : kInf;
+      double off = got == ref ? 0 : std::abs(got - ref);
+      row = std::isnan(row) ? kInf : row;
+      off = std::isnan(off) ? kInf : off;
+      ++result.rows;
+      result.emptyRows += ref == -kInf;
+      result.row = std::max(result.row, row);
+      result.lse = std::max(result.lse, off);
+      if ((row <= bar && off <= kLseBar) || !result.fault.empty())
+        continue;
+      std::snprintf(text, sizeof(text), ": row error %.3g (bar %.0e), lse %.6g expected %.6g", row,
+                    bar, got, ref);
+      result.fault = place(t, h) + text;
+    }
+  return result;
+}
+
+std::string Workload::judgeCounts() const {
+  for (int64_t t = 0; t < tokens; ++t)
+    for (int64_t h = 0; h < spec.numHeads; ++h) {
+      const double counted = std::exp(static_cast<double>(lse[h * lseStride + t]));
+      if (std::isfinite(counted) && std::llround(counted) == keptKeys(t, h))
+        continue;
+      return place(t, h) + ": counts " + std::to_string(counted) + " keys, expected " +
+             std::to_string(keptKeys(t, h));
+    }
+  return padding();
+}
