@@ -8,14 +8,18 @@
  *     attn_artifact_load_file("gemma4.attn", &artifact);
  *     attn_plan_create(artifact, &options, &plan);
  *     for each step:
- *       attn_plan_prepare(plan, &batch, NULL, NULL);   checks the batch, builds its tables
- *       attn_plan_run(plan, &run, NULL);               computes O and LSE
+ *       attn_plan_prepare(plan, &batch, NULL, stream);   checks the batch, builds its tables
+ *       attn_plan_run(plan, &run, stream);               computes O and LSE
  *     attn_plan_destroy(plan);
  *     attn_artifact_destroy(artifact);
  *
  * Terms. A batch has requests b. Request b has query_len scheduled query tokens and seq_len keys;
  * `token` is a row of the packed query tensor (query_start_loc[b] + i), q and k are absolute
  * positions (context_len[b] + i; 0 <= k < seq_len[b]). Ranges are inclusive and absolute.
+ *
+ * Devices. "cpu" runs native code on the calling thread or several, "cuda" a GPU kernel on the
+ * caller's stream, "none" nothing: it has only the builders. `stream` is a CUstream (a cudaStream_t
+ * is one) on cuda, null being the default stream, and must be null elsewhere.
  *
  * Structs. The first member of every struct that a caller fills is its size in bytes, so that later
  * versions can add members at the end; members a caller's struct is too short for count as zero.
@@ -49,7 +53,8 @@
 extern "C" {
 #endif
 
-/* Version of this interface. A library serves callers compiled against its own version. */
+/* Version of this interface. A library serves callers compiled against the same version, also those
+ * compiled before members were added to its structs. */
 #define ATTN_ABI_VERSION 1
 
 /* ABI version the library was built with; compare with ATTN_ABI_VERSION before anything else. */
@@ -59,14 +64,15 @@ ATTN_API const char *attn_version(void);
 
 typedef enum attn_status {
   ATTN_OK = 0,
-  ATTN_INVALID_ARGUMENT = 1, /* a null pointer, an unknown name, a struct of the wrong size */
+  ATTN_INVALID_ARGUMENT = 1, /* a null pointer, an unknown name, a struct of the wrong size, an
+                                address or a stride that the GPU cannot take */
   ATTN_INVALID_ARTIFACT = 2, /* not an artifact, damaged, or of a newer format */
   ATTN_INVALID_BATCH = 3,    /* what attn_plan_prepare found wrong with a batch */
   ATTN_UNSUPPORTED = 4,      /* legal, but not on this device */
   ATTN_TOO_LARGE = 5,        /* passes a limit of the plan or the memory given */
   ATTN_OUT_OF_MEMORY = 6,
   ATTN_NOT_PREPARED = 7, /* the plan has no batch */
-  ATTN_FAILED = 8        /* the system refused something, such as executable memory */
+  ATTN_FAILED = 8        /* the system or the GPU's driver refused something, such as memory */
 } attn_status;
 
 /* Why this thread's last failing call failed. Valid until its next failing call. Never null. */
@@ -169,7 +175,8 @@ typedef struct attn_documents {
   const int64_t *offsets; /* [num_reqs + 1]; request b has seq_lens[b] ids */
 } attn_documents;
 
-/* One dense table. `data` is kept by reference until the plan's next prepare or destroy. */
+/* One dense table. `data` is host memory, kept by reference until the plan's next prepare or
+ * destroy. */
 typedef struct attn_dense_table {
   size_t struct_size;
   const char *table;
@@ -194,7 +201,8 @@ typedef struct attn_batch {
   const int32_t *seq_lens;         /* [num_reqs] */
   const int32_t *context_lens;     /* optional [num_reqs]; default seq_len - query_len */
   const uint8_t *seq_len_is_bound; /* optional [num_reqs]; 1: seq_lens[b] is only an upper bound and
-                                      the exact length is on the device. Refused on the cpu */
+                                      the exact length is on the device. No device takes that
+                                      yet */
   const uint8_t *is_prefilling;    /* optional [num_reqs] */
   const int32_t *key_begin;        /* optional [num_reqs]; keys covered, default [0, seq_len) */
   const int32_t *key_end;
@@ -208,13 +216,17 @@ typedef struct attn_batch {
   int64_t num_tables;
   /* Pages. page_size 0: K and V are contiguous. block_table [num_reqs, block_table_stride], of
    * which the first block_table_width entries of a row may be read; kept by reference like dense
-   * tables. Entries past the pages that hold keys are never read. */
+   * tables. Entries past the pages that hold keys are never read. On cuda kernels read
+   * attn_run_args.device_block_table; block_table is optional there, and checked if it is given. */
   int64_t page_size;
   const int32_t *block_table;
   int64_t block_table_stride;
   int64_t block_table_width;
-  int64_t num_pages; /* optional: pages of the cache; block table entries are checked against it */
+  int64_t num_pages; /* pages of the cache; block table entries are checked against it. Optional
+                        but on cuda */
   uint64_t flags;    /* ATTN_BATCH_* */
+  const int64_t *kv_start; /* optional [num_reqs]: contiguous K and V: slot of key 0; default
+                              exclusive prefix sum of seq_lens. Unused with pages */
 } attn_batch;
 
 /*===---------------------------------- plans -------------------------------------------------===*/
@@ -225,14 +237,19 @@ typedef struct attn_plan attn_plan;
 typedef struct attn_plan_options {
   size_t struct_size;
   int64_t kernel;     /* number of the kernel in the artifact */
-  const char *device; /* "cpu", or "none": tables only, no code is loaded */
+  const char *device; /* "cpu", "cuda", or "none": tables only, no code is loaded */
   int64_t max_reqs;   /* largest batch that will be prepared; both are refused above */
   int64_t max_tokens;
-  int32_t num_threads; /* cpu: threads of a run; 0 or 1: the calling one */
+  int32_t num_threads; /* cpu: threads of a run; 0 or 1: the calling one. On cuda 0 */
   int32_t reserved;
+  int32_t device_ordinal; /* cuda: number of the GPU, as the driver counts them */
+  int32_t reserved2;
+  const char *cuda_driver; /* cuda, optional: file loaded as the driver instead of libcuda.so.1; for
+                              tests */
 } attn_plan_options;
 
-/* Bytes of workspace that prepare needs for any batch within max_reqs and max_tokens. */
+/* Bytes of workspace that prepare needs for any batch within max_reqs and max_tokens. Plans of
+ * device cuda keep their own memory: they take no workspace yet, and the query is refused. */
 typedef struct attn_workspace_size {
   size_t struct_size; /* in: bytes the caller has */
   size_t host_bytes;
@@ -249,10 +266,12 @@ typedef struct attn_workspace {
   size_t device_bytes;
 } attn_workspace;
 
-/* The artifact must outlive the plan. */
+/* The artifact must outlive the plan. On cuda ATTN_UNSUPPORTED says why this machine cannot run the
+ * kernel: no driver, no GPU, another GPU than the kernel's. The plan holds the GPU's primary
+ * context; no call changes the context that is current. */
 ATTN_API attn_status attn_plan_create(const attn_artifact *artifact,
                                       const attn_plan_options *options, attn_plan **out);
-/* Null is allowed. */
+/* Null is allowed. On cuda the runs of the plan must be over. */
 ATTN_API void attn_plan_destroy(attn_plan *plan);
 /* The same as for a plan with these options, without making one. */
 ATTN_API attn_status attn_plan_query_workspace(const attn_artifact *artifact,
@@ -260,21 +279,27 @@ ATTN_API attn_status attn_plan_query_workspace(const attn_artifact *artifact,
                                                attn_workspace_size *size);
 
 /* Checks a batch and builds the tables the kernel reads. With a null workspace the plan uses its
- * own memory. `stream` is for devices; null on the cpu, anything else is refused. After a failure
- * the plan has no batch. */
+ * own memory. After a failure the plan has no batch.
+ *
+ * On cuda the tables are copied on `stream` without waiting for them. Memory is used again: runs of
+ * the earlier batch, captured ones too, must come before in the stream. A prepare cannot be
+ * captured into a graph. */
 ATTN_API attn_status attn_plan_prepare(attn_plan *plan, const attn_batch *batch,
                                        const attn_workspace *workspace, void *stream);
 
 /* Part of a batch: requests [request_begin, request_end) and of them tokens
- * [token_begin, token_end). Tensors and tables stay those of the whole batch. */
+ * [token_begin, token_end). Tensors and tables stay those of the whole batch. Not on cuda yet. */
 typedef struct attn_subrange {
   size_t struct_size;
   int64_t request_begin, request_end;
   int64_t token_begin, token_end;
 } attn_subrange;
 
-/* Tensors of a run. Strides count elements; the last dimension is contiguous; dtypes are the
- * kernel's (attn_kernel_info), O and LSE are float. */
+/* Tensors of a run, in device memory on cuda. Strides count elements; the last dimension is
+ * contiguous; dtypes are the kernel's (attn_kernel_info), O is float on the cpu and of q's dtype on
+ * cuda, LSE is float. On cuda Q, K, V and O start at multiples of 16 bytes, and strides of
+ * dimensions larger than 1 are positive multiples of 8; K and V are never null where there are
+ * tokens. */
 typedef struct attn_run_args {
   size_t struct_size;
   const void *q; /* [tokens, heads, dim_qk] */
@@ -285,19 +310,39 @@ typedef struct attn_run_args {
   int64_t k_page_stride, k_slot_stride, k_head_stride;
   const void *v;
   int64_t v_page_stride, v_slot_stride, v_head_stride;
-  const int64_t *kv_start; /* [num_reqs]; optional: exclusive prefix sum of seq_lens. With pages
-                              unused */
-  float *o;                /* [tokens, heads, dim_v] */
+  const int64_t *kv_start; /* [num_reqs]; optional: instead of the batch's. With pages unused; null
+                              on cuda */
+  void *o;                 /* [tokens, heads, dim_v] */
   int64_t o_token_stride, o_head_stride;
   float *lse; /* [heads, tokens]: lse[h * lse_head_stride + token], natural logarithm, -inf for a
                  row without keys (its O is 0) */
   int64_t lse_head_stride;
   const attn_subrange *part; /* optional: everything */
+  /* cuda, with pages: the block table in device memory, [num_reqs, device_block_table_stride]. */
+  const int32_t *device_block_table;
+  int64_t device_block_table_stride;
+  /* cuda: three numbers in device memory (see attn_tile_counts), to which kernels that were
+   * compiled to count their tiles add; others ignore it. */
+  uint64_t *counters;
 } attn_run_args;
 
-/* Computes O and LSE of the rows of the prepared batch; other rows are not written. `stream` as for
- * prepare. */
+/* Computes O and LSE of the rows of the prepared batch; other rows are not written.
+ *
+ * On cuda this only enqueues the kernel: nothing is copied, allocated or waited for, so a run can
+ * be captured into a graph, which is good until the plan's next prepare or destroy. `stream` is
+ * that of prepare or one that waits for it. */
 ATTN_API attn_status attn_plan_run(const attn_plan *plan, const attn_run_args *args, void *stream);
+
+/* Work of one run of the prepared batch, heads included. */
+typedef struct attn_tile_counts {
+  size_t struct_size; /* in: bytes the caller has */
+  uint64_t loaded;    /* key blocks loaded, over all query tiles */
+  uint64_t visited;   /* (64 query rows, key block) pairs computed */
+  uint64_t full;      /* of them without a test of the mask */
+} attn_tile_counts;
+
+/* On cuda; other devices have no such tiles. */
+ATTN_API attn_status attn_plan_tile_counts(const attn_plan *plan, attn_tile_counts *counts);
 
 /*===---------------------------------- builders ----------------------------------------------===*/
 /* Tables of the prepared batch in the caller's memory, for kernels of other makers and tests. */

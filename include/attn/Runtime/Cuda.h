@@ -73,8 +73,12 @@ public:
   int registers() const { return numRegisters; }
   int localBytes() const { return numLocalBytes; }
 
+  /// What a launch would refuse: operands that the hardware cannot take or that do not fit the
+  /// plan.
+  core::Status checkOperands(const CudaPlan &plan, const CudaOperands &operands) const;
+
   /// Enqueues the kernel. The plan must have been built for this kernel on `stream` or on one that
-  /// `stream` waits for. Operands that the hardware cannot take are refused by name. Does not wait.
+  /// `stream` waits for. Operands are checked first. Does not wait.
   core::Status launch(const CudaPlan &plan, const CudaOperands &operands, CudaStream stream) const;
 
 private:

@@ -20,14 +20,15 @@ capi::Failure::Failure(attn_status code, std::string message) : code(code) {
   lastError() = std::move(message);
 }
 
-std::optional<std::string> capi::checkStruct(const void *data, size_t given, size_t expected,
-                                             const char *name) {
+std::optional<std::string> capi::checkStruct(const void *data, size_t given, size_t oldest,
+                                             size_t expected, const char *name) {
   constexpr size_t kLargest = 4096;
   const auto *bytes = static_cast<const uint8_t *>(data);
-  if (given < expected || given > kLargest)
+  if (given < oldest || given > kLargest)
     return std::string(name) + ".struct_size is " + std::to_string(given) + ", expected " +
            std::to_string(expected);
-  if (std::any_of(bytes + expected, bytes + given, [](uint8_t byte) { return byte != 0; }))
+  if (given > expected &&
+      std::any_of(bytes + expected, bytes + given, [](uint8_t byte) { return byte != 0; }))
     return std::string(name) + " sets members that this library does not know";
   return std::nullopt;
 }

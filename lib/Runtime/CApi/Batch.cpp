@@ -169,11 +169,14 @@ Fault readTables(const attn_batch &batch, rt::BatchInput &input) {
                  });
 }
 
-Fault readPages(const attn_batch &batch, rt::BatchInput &input) {
+Fault readPages(const attn_batch &batch, PlanDevice device, rt::BatchInput &input) {
   if (batch.page_size != 0)
     input.pageSize = batch.page_size;
+  if (batch.page_size != 0 && device == PlanDevice::Cuda && batch.num_pages < 1)
+    return "num_pages is " + std::to_string(batch.num_pages) +
+           ", expected the pages of the cache on device 'cuda'";
   if (!batch.block_table)
-    return batch.page_size != 0
+    return batch.page_size != 0 && device != PlanDevice::Cuda
                ? Fault("block_table is null, given page_size " + std::to_string(batch.page_size))
                : std::nullopt;
   if (batch.block_table_width < 0 || batch.block_table_stride < batch.block_table_width)
@@ -189,15 +192,27 @@ Fault readPages(const attn_batch &batch, rt::BatchInput &input) {
   return std::nullopt;
 }
 
+/// Slots of contiguous keys; a slot plus a length must not overflow.
+Fault checkKvStart(const attn_batch &batch) {
+  constexpr int64_t kLargest = INT64_MAX - core::kPositionLimit;
+  for (int64_t b = 0; batch.kv_start && b < batch.num_reqs; ++b)
+    if (batch.kv_start[b] < 0 || batch.kv_start[b] > kLargest)
+      return "kv_start[" + std::to_string(b) + "] is " + std::to_string(batch.kv_start[b]) +
+             ", expected 0 to " + std::to_string(kLargest);
+  return std::nullopt;
+}
+
 } // namespace
 
-Fault capi::readBatch(const attn_batch &batch, rt::BatchInput &input) {
+Fault capi::readBatch(const attn_batch &batch, PlanDevice device, rt::BatchInput &input) {
   const uint64_t unknown = batch.flags & ~uint64_t(ATTN_BATCH_ALLOW_PARTIAL_RANGES);
   if (unknown)
     return "flags: unknown bits " + std::to_string(unknown);
   input.allowPartialRanges = batch.flags & ATTN_BATCH_ALLOW_PARTIAL_RANGES;
-  for (auto *read : {readRequests, readParams, readRanges, readDocuments, readTables, readPages})
+  for (auto *read : {readRequests, readParams, readRanges, readDocuments, readTables})
     if (Fault fault = read(batch, input))
       return fault;
-  return std::nullopt;
+  if (Fault fault = readPages(batch, device, input))
+    return fault;
+  return checkKvStart(batch);
 }

@@ -27,25 +27,34 @@ static attn_status readSettings(const attn_artifact *artifact, const attn_plan_o
   if (!options.device)
     return nullArgument("attn_plan_options.device");
   const std::string device = options.device;
-  if (device != "cpu" && device != "none")
+  if (device == "cpu")
+    settings.device = PlanDevice::Cpu;
+  else if (device == "cuda")
+    settings.device = PlanDevice::Cuda;
+  else if (device != "none")
     return Failure(ATTN_UNSUPPORTED,
-                   "device '" + device + "' is not available here (available: cpu, none)");
+                   "device '" + device + "' is not known (known: cpu, cuda, none)");
+  const bool isCuda = settings.device == PlanDevice::Cuda;
   if (options.max_reqs < 0 || options.max_reqs > core::kPositionLimit)
     return invalid("max_reqs", options.max_reqs, "0 to " + std::to_string(core::kPositionLimit));
   if (options.max_tokens < 0 || options.max_tokens > INT32_MAX)
     return invalid("max_tokens", options.max_tokens, "0 to " + std::to_string(INT32_MAX));
   if (options.num_threads < 0 || options.num_threads > 1024)
     return invalid("num_threads", options.num_threads, "0 to 1024");
+  if (isCuda && options.num_threads != 0)
+    return invalid("num_threads", options.num_threads, "0 on device 'cuda'");
+  if (!isCuda && options.device_ordinal != 0)
+    return invalid("device_ordinal", options.device_ordinal, "0 on device '" + device + "'");
+  if (!isCuda && options.cuda_driver)
+    return Failure(ATTN_INVALID_ARGUMENT,
+                   "attn_plan_options.cuda_driver: expected null on device '" + device + "'");
   settings.kernel = &kernels[options.kernel];
-  settings.runs = device == "cpu";
+  settings.ordinal = options.device_ordinal;
+  settings.driver = options.cuda_driver ? options.cuda_driver : "";
   settings.maxReqs = options.max_reqs;
   settings.maxTokens = options.max_tokens;
   settings.threads = options.num_threads > 1 ? static_cast<unsigned>(options.num_threads) : 1;
   return ATTN_OK;
-}
-
-static const char *deviceName(const PlanSettings &settings) {
-  return settings.runs ? "cpu" : "none";
 }
 
 static Failure hasNoStream(const PlanSettings &settings) {
@@ -53,9 +62,15 @@ static Failure hasNoStream(const PlanSettings &settings) {
                                        "' has none, expected null");
 }
 
+/// Workspaces are for the tables of the cpu.
+static Failure takesNoWorkspace() {
+  return Failure(ATTN_UNSUPPORTED, "attn_workspace: device 'cuda' keeps its own memory");
+}
+
 /// Bytes of the built tables of a batch of `tokens`.
 static size_t tableBytes(const PlanSettings &settings, int64_t tokens) {
-  const core::KernelBinary *binary = settings.runs ? settings.kernel->find("cpu") : nullptr;
+  const bool isCpu = settings.device == PlanDevice::Cpu;
+  const core::KernelBinary *binary = isCpu ? settings.kernel->find("cpu") : nullptr;
   return binary ? rt::NativeTables::rowsNeeded(*binary, tokens) * sizeof(core::Range) : 0;
 }
 
@@ -67,7 +82,10 @@ attn_status attn_plan_create(const attn_artifact *artifact, const attn_plan_opti
     auto plan = std::make_unique<attn_plan>();
     if (attn_status status = readSettings(artifact, options, plan->settings); status != ATTN_OK)
       return status;
-    if (plan->settings.runs) {
+    if (plan->settings.device == PlanDevice::Cuda) {
+      if (attn_status status = createCuda(*plan, *artifact); status != ATTN_OK)
+        return status;
+    } else if (plan->settings.device == PlanDevice::Cpu) {
       const core::Kernel &kernel = *plan->settings.kernel;
       auto runner = rt::NativeRunner::create(artifact->artifact, kernel);
       if (!runner)
@@ -87,6 +105,8 @@ attn_status attn_plan_query_workspace(const attn_artifact *artifact,
     PlanSettings settings;
     if (attn_status status = readSettings(artifact, options, settings); status != ATTN_OK)
       return status;
+    if (settings.device == PlanDevice::Cuda)
+      return takesNoWorkspace();
     attn_workspace_size value = {};
     value.host_bytes = tableBytes(settings, settings.maxTokens);
     value.alignment = kWorkspaceAlignment;
@@ -121,15 +141,29 @@ static attn_status takeWorkspace(const attn_plan &plan, const attn_workspace *gi
   return ATTN_OK;
 }
 
+/// Keeps where the keys of the batch lie.
+static void setLayout(attn_plan &plan, const attn_batch &batch) {
+  plan.kvStart = plan.bound.kvStart;
+  if (batch.kv_start)
+    std::copy_n(batch.kv_start, batch.num_reqs, plan.kvStart.begin());
+  plan.layout = {};
+  plan.layout.kvStart = plan.kvStart.data();
+  plan.layout.pageTable = batch.block_table;
+  plan.layout.requestStride = batch.block_table_stride;
+  plan.layout.pageSize = batch.page_size;
+  plan.numPages = batch.num_pages;
+}
+
 static attn_status prepare(attn_plan &plan, const attn_batch &batch,
-                           const attn_workspace *workspace) {
+                           const attn_workspace *workspace, void *stream) {
   const PlanSettings &settings = plan.settings;
+  const bool isCuda = settings.device == PlanDevice::Cuda;
   if (batch.num_reqs > settings.maxReqs)
     return Failure(ATTN_TOO_LARGE, "the batch has " + std::to_string(batch.num_reqs) +
                                        " requests, the plan allows max_reqs " +
                                        std::to_string(settings.maxReqs));
   rt::BatchInput input;
-  if (auto fault = readBatch(batch, input))
+  if (auto fault = readBatch(batch, settings.device, input))
     return Failure(ATTN_INVALID_ARGUMENT, "attn_batch: " + *fault);
   core::Result<rt::BoundBatch> bound = rt::bindBatch(settings.kernel->spec, std::move(input));
   if (!bound)
@@ -141,21 +175,22 @@ static attn_status prepare(attn_plan &plan, const attn_batch &batch,
     return Failure(ATTN_TOO_LARGE, "the batch has " + std::to_string(tokens) +
                                        " tokens, the plan allows max_tokens " +
                                        std::to_string(settings.maxTokens));
+  if (isCuda && workspace)
+    return takesNoWorkspace();
   core::Range *rows = nullptr;
   if (attn_status status = takeWorkspace(plan, workspace, tableBytes(settings, tokens), &rows);
       status != ATTN_OK)
     return status;
 
   plan.bound = std::move(*bound);
-  plan.layout = {};
-  plan.layout.kvStart = plan.bound.kvStart.data();
-  plan.layout.pageTable = batch.block_table;
-  plan.layout.requestStride = batch.block_table_stride;
-  plan.layout.pageSize = batch.page_size;
+  setLayout(plan, batch);
   plan.tables = {};
-  if (settings.runs)
+  if (settings.device == PlanDevice::Cpu)
     plan.tables =
         rt::NativeTables(settings.kernel->spec, plan.runner->binary(), plan.bound.batch, rows);
+  if (isCuda)
+    if (attn_status status = prepareCuda(plan, stream); status != ATTN_OK)
+      return status;
   plan.isPrepared = true;
   return ATTN_OK;
 }
@@ -166,12 +201,12 @@ attn_status attn_plan_prepare(attn_plan *plan, const attn_batch *batch,
     if (!plan)
       return nullArgument("plan");
     plan->isPrepared = false;
-    if (stream)
+    if (stream && plan->settings.device != PlanDevice::Cuda)
       return hasNoStream(plan->settings);
     attn_batch copy;
     if (auto fault = readStruct(batch, "attn_batch", copy))
       return Failure(ATTN_INVALID_ARGUMENT, *fault);
-    return prepare(*plan, copy, workspace);
+    return prepare(*plan, copy, workspace, stream);
   });
 }
 
@@ -234,31 +269,47 @@ static core::Problem makeProblem(const attn_plan &plan, const attn_run_args &arg
   return problem;
 }
 
+static attn_status runCpu(const attn_plan &plan, const attn_run_args &args) {
+  auto unknown = [](const char *member) {
+    return Failure(ATTN_INVALID_ARGUMENT,
+                   std::string("attn_run_args.") + member + ": expected null on device 'cpu'");
+  };
+  if (args.device_block_table)
+    return unknown("device_block_table");
+  if (args.counters)
+    return unknown("counters");
+  rt::SubRange part;
+  if (attn_status status = readPart(plan, args.part, part); status != ATTN_OK)
+    return status;
+  if (attn_status status = checkTensors(plan, args); status != ATTN_OK)
+    return status;
+  rt::NativeOutput output;
+  output.o = static_cast<float *>(args.o);
+  output.oTokenStride = args.o_token_stride;
+  output.oHeadStride = args.o_head_stride;
+  output.lse = args.lse;
+  output.lseHeadStride = args.lse_head_stride;
+  plan.runner->run(makeProblem(plan, args), plan.tables, output, part, plan.settings.threads);
+  return ATTN_OK;
+}
+
 attn_status attn_plan_run(const attn_plan *plan, const attn_run_args *given, void *stream) {
   return guarded([&]() -> attn_status {
     if (!plan)
       return nullArgument("plan");
-    if (!plan->settings.runs)
+    if (plan->settings.device == PlanDevice::None)
       return Failure(ATTN_UNSUPPORTED, "device 'none' runs nothing");
     if (!plan->isPrepared)
       return Failure(ATTN_NOT_PREPARED, "the plan has no batch; call attn_plan_prepare first");
-    if (stream)
+    if (stream && plan->settings.device != PlanDevice::Cuda)
       return hasNoStream(plan->settings);
     attn_run_args args;
     if (auto fault = readStruct(given, "attn_run_args", args))
       return Failure(ATTN_INVALID_ARGUMENT, *fault);
-    rt::SubRange part;
-    if (attn_status status = readPart(*plan, args.part, part); status != ATTN_OK)
-      return status;
+    if (plan->settings.device == PlanDevice::Cpu)
+      return runCpu(*plan, args);
     if (attn_status status = checkTensors(*plan, args); status != ATTN_OK)
       return status;
-    rt::NativeOutput output;
-    output.o = args.o;
-    output.oTokenStride = args.o_token_stride;
-    output.oHeadStride = args.o_head_stride;
-    output.lse = args.lse;
-    output.lseHeadStride = args.lse_head_stride;
-    plan->runner->run(makeProblem(*plan, args), plan->tables, output, part, plan->settings.threads);
-    return ATTN_OK;
+    return runCuda(*plan, args, stream);
   });
 }

@@ -8,8 +8,11 @@
 #include "attn-c/Runtime.h"
 #include "attn/Core/Manifest.h"
 #include "attn/Runtime/BatchBinding.h"
+#include "attn/Runtime/Cuda.h"
 #include "attn/Runtime/Launch.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -21,10 +24,14 @@ struct attn_artifact {
   attn::core::Artifact artifact;
 };
 
+enum class PlanDevice { None, Cpu, Cuda };
+
 /// Limits and device of a plan, checked.
 struct PlanSettings {
   const attn::core::Kernel *kernel = nullptr;
-  bool runs = false; ///< device "cpu"; else "none"
+  PlanDevice device = PlanDevice::None;
+  int ordinal = 0;    ///< of the GPU
+  std::string driver; ///< library that stands in for the GPU's driver, or empty
   int64_t maxReqs = 0;
   int64_t maxTokens = 0;
   unsigned threads = 1;
@@ -32,13 +39,17 @@ struct PlanSettings {
 
 struct attn_plan {
   PlanSettings settings;
-  std::optional<attn::rt::NativeRunner> runner;
+  std::optional<attn::rt::NativeRunner> runner;   ///< device cpu
+  std::optional<attn::rt::CudaKernel> cudaKernel; ///< device cuda
+  std::optional<attn::rt::CudaPlan> cudaPlan;     ///< points at `cudaKernel`
 
   // The batch prepared last.
   bool isPrepared = false;
   attn::rt::BoundBatch bound;
-  attn::rt::NativeTables tables; ///< points into `bound` and the workspace
-  attn::core::KvLayout layout;
+  attn::rt::NativeTables tables; ///< cpu: points into `bound` and the workspace
+  std::vector<int64_t> kvStart;  ///< [num_reqs + 1], of which the last is not used
+  attn::core::KvLayout layout;   ///< points into `kvStart` and the caller's block table
+  int64_t numPages = 0;
 };
 
 namespace attn::capi {
@@ -70,19 +81,32 @@ inline Failure nullArgument(const char *name) {
   return Failure(ATTN_INVALID_ARGUMENT, std::string(name) + " is null");
 }
 
-/// Why a caller's struct of `given` bytes cannot be taken for one of `expected`, or nothing. A
-/// longer one comes from a newer caller: it is fine while the members unknown here are zero.
-std::optional<std::string> checkStruct(const void *data, size_t given, size_t expected,
-                                       const char *name);
+/// Bytes of a caller's struct before members were added to it.
+template <class T>
+constexpr size_t kOldestSize = sizeof(T);
+template <>
+constexpr size_t kOldestSize<attn_plan_options> = offsetof(attn_plan_options, device_ordinal);
+template <>
+constexpr size_t kOldestSize<attn_batch> = offsetof(attn_batch, kv_start);
+template <>
+constexpr size_t kOldestSize<attn_run_args> = offsetof(attn_run_args, device_block_table);
 
-/// Checks struct_size and copies what this library knows.
+/// Why a caller's struct of `given` bytes cannot be taken for one of `expected`, of which `oldest`
+/// were always there, or nothing. A longer one comes from a newer caller: it is fine while the
+/// members unknown here are zero.
+std::optional<std::string> checkStruct(const void *data, size_t given, size_t oldest,
+                                       size_t expected, const char *name);
+
+/// Checks struct_size and copies what this library knows; what the caller does not know is zero.
 template <class T>
 std::optional<std::string> readStruct(const T *from, const char *name, T &to) {
   if (!from)
     return std::string(name) + " is null";
-  if (std::optional<std::string> fault = checkStruct(from, from->struct_size, sizeof(T), name))
+  if (std::optional<std::string> fault =
+          checkStruct(from, from->struct_size, kOldestSize<T>, sizeof(T), name))
     return fault;
-  std::memcpy(static_cast<void *>(&to), from, sizeof(T));
+  to = T();
+  std::memcpy(static_cast<void *>(&to), from, std::min(from->struct_size, sizeof(T)));
   return std::nullopt;
 }
 
@@ -100,8 +124,30 @@ attn_status writeStruct(T *to, const char *name, T value) {
   return ATTN_OK;
 }
 
-/// The input of bindBatch. A message names what is malformed.
-std::optional<std::string> readBatch(const attn_batch &batch, rt::BatchInput &input);
+/// The input of bindBatch. A message names what is malformed. `device`: what will read the pages.
+std::optional<std::string> readBatch(const attn_batch &batch, PlanDevice device,
+                                     rt::BatchInput &input);
+
+inline const char *deviceName(const PlanSettings &settings) {
+  switch (settings.device) {
+  case PlanDevice::None:
+    return "none";
+  case PlanDevice::Cpu:
+    return "cpu";
+  case PlanDevice::Cuda:
+    break;
+  }
+  return "cuda";
+}
+
+// Device cuda; Cuda.cpp.
+
+/// Loads the driver, opens the GPU and loads the kernel there.
+attn_status createCuda(attn_plan &plan, const attn_artifact &artifact);
+/// Builds the work and the tables of the plan's batch and enqueues their copy.
+attn_status prepareCuda(attn_plan &plan, void *stream);
+/// Enqueues the kernel. The tensors that must not be null are not.
+attn_status runCuda(const attn_plan &plan, const attn_run_args &args, void *stream);
 
 } // namespace attn::capi
 

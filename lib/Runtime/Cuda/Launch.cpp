@@ -89,8 +89,6 @@ Status checkTensor(const Tensor &t) {
 }
 
 Status encode(const Api &api, const Tensor &t, DType type, TensorMap &map) {
-  if (Status status = checkTensor(t); !status)
-    return status;
   const int64_t groups = t.dim / kColumns;
   const int64_t whole = t.dim * kElementBytes; // stands in for strides that are never taken
   auto bytes = [&](int64_t count, int64_t stride) {
@@ -112,6 +110,23 @@ Status encode(const Api &api, const Tensor &t, DType type, TensorMap &map) {
   if (!status)
     return Error{std::string(t.name) + ": " + status.message()};
   return {};
+}
+
+/// Q, K and V as a batch of `tokens` reads them.
+std::array<Tensor, 3> describe(const KernelSpec &spec, int64_t keyTile, int64_t tokens,
+                               const CudaOperands &operands) {
+  const bool paged = operands.pageTable != 0;
+  const int64_t boxRows = paged ? std::gcd(keyTile, operands.pageSize) : keyTile;
+  // Without keys nothing is loaded, but a tensor of no rows cannot be described.
+  const int64_t kvRows = paged ? operands.pageSize : std::max<int64_t>(operands.kvRows, 1);
+  const int64_t pages = paged ? operands.numPages : 1;
+  auto cache = [&](const char *name, const CudaCache &c, int64_t dim) {
+    return Tensor{name,         c.data,       kvRows,       spec.numKvHeads, pages,   dim,
+                  c.slotStride, c.headStride, c.pageStride, "slot",          boxRows, keyTile};
+  };
+  return {Tensor{"q", operands.q.data, tokens, spec.numHeads, 1, spec.dimQk, operands.q.tokenStride,
+                 operands.q.headStride, 0, "token", kGroupRows, kGroupRows},
+          cache("k", operands.k, spec.dimQk), cache("v", operands.v, spec.dimV)};
 }
 
 Status checkOutputs(const CudaOperands &operands, const KernelSpec &spec, int64_t tokens) {
@@ -148,8 +163,7 @@ Status checkPages(const CudaOperands &operands, int64_t requests, int64_t longes
 
 } // namespace
 
-Status CudaKernel::launch(const CudaPlan &plan, const CudaOperands &operands,
-                          CudaStream stream) const {
+Status CudaKernel::checkOperands(const CudaPlan &plan, const CudaOperands &operands) const {
   if (!plan.isBuilt || plan.kernel->kernelBinary != kernelBinary)
     return Error{"the plan was not built for kernel '" + kernelSpec->name + "'"};
   if (plan.list.work.empty())
@@ -172,28 +186,26 @@ Status CudaKernel::launch(const CudaPlan &plan, const CudaOperands &operands,
     return status;
   if (shape().countsTiles && !operands.counters)
     return Error{"kernel '" + spec.name + "' counts its tiles, expected an address for them"};
+  for (const Tensor &tensor : describe(spec, shape().keyTile, needs.tokens, operands))
+    if (Status status = checkTensor(tensor); !status)
+      return status;
+  return {};
+}
 
+Status CudaKernel::launch(const CudaPlan &plan, const CudaOperands &operands,
+                          CudaStream stream) const {
+  if (Status status = checkOperands(plan, operands); !status)
+    return status;
+  if (plan.list.work.empty())
+    return {};
   CurrentContext current(*owner);
   if (!current.status())
     return current.status();
-  const int64_t keyTile = shape().keyTile;
-  const int64_t boxRows = paged ? std::gcd(keyTile, operands.pageSize) : keyTile;
-  // Without keys nothing is loaded, but a tensor of no rows cannot be described.
-  const int64_t kvRows = paged ? operands.pageSize : std::max<int64_t>(operands.kvRows, 1);
-  const int64_t pages = paged ? operands.numPages : 1;
+  const std::array<Tensor, 3> tensors =
+      describe(*kernelSpec, shape().keyTile, plan.needs.tokens, operands);
   TensorMap maps[3];
-  auto cache = [&](const char *name, const CudaCache &c, int64_t dim) {
-    return Tensor{name,         c.data,       kvRows,       spec.numKvHeads, pages,   dim,
-                  c.slotStride, c.headStride, c.pageStride, "slot",          boxRows, keyTile};
-  };
-  const Tensor tensors[3] = {
-      {"q", operands.q.data, needs.tokens, spec.numHeads, 1, spec.dimQk, operands.q.tokenStride,
-       operands.q.headStride, 0, "token", kGroupRows, kGroupRows},
-      cache("k", operands.k, spec.dimQk),
-      cache("v", operands.v, spec.dimV),
-  };
   for (int i = 0; i < 3; ++i)
-    if (Status status = encode(owner->api(), tensors[i], spec.qType, maps[i]); !status)
+    if (Status status = encode(owner->api(), tensors[i], kernelSpec->qType, maps[i]); !status)
       return status;
 
   std::array<int64_t, kMostArgumentWords> words = {};
@@ -205,9 +217,9 @@ Status CudaKernel::launch(const CudaPlan &plan, const CudaOperands &operands,
   words[kCudaLseHeadStride] = operands.lseHeadStride;
   words[kCudaPageTable] = static_cast<int64_t>(operands.pageTable);
   words[kCudaPageTableStride] = operands.pageTableStride;
-  words[kCudaPageSize] = paged ? operands.pageSize : 1;
-  words[kCudaBoxRows] = boxRows;
-  words[kCudaNumPages] = pages;
+  words[kCudaPageSize] = operands.pageTable ? operands.pageSize : 1;
+  words[kCudaBoxRows] = tensors[1].boxRows;
+  words[kCudaNumPages] = tensors[1].pages;
   words[kCudaCounters] = static_cast<int64_t>(operands.counters);
   void *parameters[] = {&maps[0], &maps[1], &maps[2], words.data()};
   return check(owner->api(), "cuLaunchKernel",

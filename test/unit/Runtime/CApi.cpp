@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The C API through its shared library, on the hand-written kernel.
-#include "attn-c/Runtime.h"
-
+#include "CApiTest.h"
 #include "TestKernel.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <limits>
 #include <thread>
@@ -16,19 +17,6 @@ using namespace testing_rt;
 
 namespace {
 
-std::vector<uint8_t> artifactBytes() { return attn::core::serialize(tinyArtifact()); }
-
-/// An artifact handle that goes away by itself.
-struct ArtifactHandle {
-  attn_artifact *handle = nullptr;
-  ArtifactHandle() {
-    const std::vector<uint8_t> bytes = artifactBytes();
-    EXPECT_EQ(attn_artifact_load_memory(bytes.data(), bytes.size(), &handle), ATTN_OK)
-        << attn_last_error();
-  }
-  ~ArtifactHandle() { attn_artifact_destroy(handle); }
-};
-
 attn_plan_options planOptions() {
   attn_plan_options options = {};
   options.struct_size = sizeof(options);
@@ -36,60 +24,6 @@ attn_plan_options planOptions() {
   options.max_reqs = 8;
   options.max_tokens = 64;
   return options;
-}
-
-struct PlanHandle {
-  attn_plan *handle = nullptr;
-  explicit PlanHandle(const ArtifactHandle &artifact, attn_plan_options options = planOptions()) {
-    EXPECT_EQ(attn_plan_create(artifact.handle, &options, &handle), ATTN_OK) << attn_last_error();
-  }
-  ~PlanHandle() { attn_plan_destroy(handle); }
-};
-
-/// Two requests: 8 of 8 with ranges [1,3], [5,7]; 6 of 13 with ranges [2,4], [9,12].
-struct Batch {
-  int32_t startLoc[3] = {0, 8, 14};
-  int32_t seqLens[2] = {8, 13};
-  int32_t bounds[8] = {1, 3, 5, 7, 2, 4, 9, 12};
-  int64_t offsets[3] = {0, 2, 4};
-  float slopes[4] = {0.5f, 0, 0.25f, 0.125f};
-  attn_param params[2] = {};
-  attn_ranges ranges = {};
-  attn_dense_table table = {};
-  attn_batch batch = {};
-
-  Batch() {
-    params[0] = {sizeof(attn_param), "left", 0, 0, 2, 0};
-    params[1] = {sizeof(attn_param), "scale", 1, 0, 0, 0.5};
-    ranges.struct_size = sizeof(ranges);
-    ranges.bounds = bounds;
-    ranges.offsets = offsets;
-    table.struct_size = sizeof(table);
-    table.table = "slopes";
-    table.data = slopes;
-    table.element = ATTN_SCALAR_F32;
-    table.rank = 1;
-    table.extents[0] = 4;
-    batch.struct_size = sizeof(batch);
-    batch.num_reqs = 2;
-    batch.query_start_loc = startLoc;
-    batch.seq_lens = seqLens;
-    batch.params = params;
-    batch.num_params = 2;
-    batch.ranges = &ranges;
-    batch.num_ranges = 1;
-    batch.tables = &table;
-    batch.num_tables = 1;
-  }
-  Batch(const Batch &) = delete;
-};
-
-bool keeps(const Batch &b, int request, long q, long k) {
-  for (long r = b.offsets[request]; r < b.offsets[request + 1]; ++r)
-    if (b.bounds[2 * r] <= q && q <= b.bounds[2 * r + 1] && b.bounds[2 * r] <= k &&
-        k <= b.bounds[2 * r + 1])
-      return true;
-  return k <= q && q - k <= b.params[0].i;
 }
 
 /// Tensors of the batch, and attention by definition.
@@ -152,12 +86,10 @@ struct Tensors {
   }
 };
 
-std::string error() { return attn_last_error(); }
-
 TEST(CApi, VersionsAndQueries) {
   EXPECT_EQ(attn_abi_version(), ATTN_ABI_VERSION);
   EXPECT_EQ(std::string(attn_version()).substr(0, 2), "0.");
-  ArtifactHandle artifact;
+  ArtifactHandle artifact(tinyArtifact());
   EXPECT_EQ(attn_artifact_num_kernels(artifact.handle), 1);
   int64_t kernel = -1;
   EXPECT_EQ(attn_artifact_find_kernel(artifact.handle, nullptr, &kernel), ATTN_OK);
@@ -196,8 +128,8 @@ TEST(CApi, VersionsAndQueries) {
 }
 
 TEST(CApi, RunsWithItsOwnAndTheCallersWorkspace) {
-  ArtifactHandle artifact;
-  PlanHandle plan(artifact);
+  ArtifactHandle artifact(tinyArtifact());
+  PlanHandle plan(artifact, planOptions());
   Batch batch;
   {
     Tensors tensors;
@@ -232,8 +164,8 @@ TEST(CApi, RunsWithItsOwnAndTheCallersWorkspace) {
 }
 
 TEST(CApi, Parts) {
-  ArtifactHandle artifact;
-  PlanHandle plan(artifact);
+  ArtifactHandle artifact(tinyArtifact());
+  PlanHandle plan(artifact, planOptions());
   Batch batch;
   Tensors tensors;
   ASSERT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_OK);
@@ -249,8 +181,8 @@ TEST(CApi, Parts) {
 }
 
 TEST(CApi, Pages) {
-  ArtifactHandle artifact;
-  PlanHandle plan(artifact);
+  ArtifactHandle artifact(tinyArtifact());
+  PlanHandle plan(artifact, planOptions());
   Batch batch;
   Tensors tensors;
   // Pages of 4 keys: request 0 in pages 6, 1; request 1 in pages 0, 5, 3, 2; junk after them.
@@ -283,7 +215,7 @@ TEST(CApi, Pages) {
 }
 
 TEST(CApi, QueryRangesAndTileRecords) {
-  ArtifactHandle artifact;
+  ArtifactHandle artifact(tinyArtifact());
   attn_plan_options options = planOptions();
   options.device = "none";
   PlanHandle plan(artifact, options);
@@ -350,8 +282,8 @@ TEST(CApi, QueryRangesAndTileRecords) {
 }
 
 TEST(CApi, RefusedBatches) {
-  ArtifactHandle artifact;
-  PlanHandle plan(artifact);
+  ArtifactHandle artifact(tinyArtifact());
+  PlanHandle plan(artifact, planOptions());
   auto refused = [&](attn_status status, const std::string &message, auto edit) {
     Batch b;
     edit(b);
@@ -418,6 +350,9 @@ TEST(CApi, RefusedBatches) {
   refused(ATTN_INVALID_ARGUMENT,
           "attn_batch.struct_size is 0, expected " + std::to_string(sizeof(attn_batch)),
           [](Batch &b) { b.batch.struct_size = 0; });
+  const int64_t starts[2] = {0, -1};
+  refused(ATTN_INVALID_ARGUMENT, "attn_batch: kv_start[1] is -1, expected 0 to 9223372035781033983",
+          [&](Batch &b) { b.batch.kv_start = starts; });
   Batch good;
   int stream = 0;
   EXPECT_EQ(attn_plan_prepare(plan.handle, &good.batch, nullptr, &stream), ATTN_UNSUPPORTED);
@@ -433,7 +368,7 @@ TEST(CApi, NewerStructs) {
     int64_t later;
   } longer = {planOptions(), 0};
   longer.options.struct_size = sizeof(longer);
-  ArtifactHandle artifact;
+  ArtifactHandle artifact(tinyArtifact());
   attn_plan *plan = nullptr;
   ASSERT_EQ(attn_plan_create(artifact.handle, &longer.options, &plan), ATTN_OK) << error();
   attn_plan_destroy(plan);
@@ -444,17 +379,56 @@ TEST(CApi, NewerStructs) {
   EXPECT_EQ(plan, nullptr);
 }
 
+TEST(CApi, OlderStructs) {
+  // Callers compiled before members were added; what follows their structs is not read.
+  ArtifactHandle artifact(tinyArtifact());
+  attn_plan_options options = planOptions();
+  options.struct_size = offsetof(attn_plan_options, device_ordinal);
+  options.device_ordinal = 77;
+  PlanHandle plan(artifact, options);
+  Batch batch;
+  const int64_t junk[2] = {-1, -1};
+  batch.batch.struct_size = offsetof(attn_batch, kv_start);
+  batch.batch.kv_start = junk;
+  ASSERT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_OK) << error();
+  Tensors tensors;
+  uint64_t counters[3];
+  tensors.args.struct_size = offsetof(attn_run_args, device_block_table);
+  tensors.args.counters = counters;
+  ASSERT_EQ(attn_plan_run(plan.handle, &tensors.args, nullptr), ATTN_OK) << error();
+  tensors.check(batch, 0, 14);
+  tensors.args.struct_size -= 1;
+  EXPECT_EQ(attn_plan_run(plan.handle, &tensors.args, nullptr), ATTN_INVALID_ARGUMENT);
+}
+
+TEST(CApi, KeysWhereTheBatchSaysTheyAre) {
+  ArtifactHandle artifact(tinyArtifact());
+  PlanHandle plan(artifact, planOptions());
+  Batch batch;
+  Tensors tensors;
+  // Request 1 first.
+  std::rotate(tensors.k.begin(), tensors.k.begin() + 8 * 16, tensors.k.end());
+  std::rotate(tensors.v.begin(), tensors.v.begin() + 8 * 12, tensors.v.end());
+  const int64_t starts[2] = {13, 0};
+  batch.batch.kv_start = starts;
+  ASSERT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_OK) << error();
+  ASSERT_EQ(attn_plan_run(plan.handle, &tensors.args, nullptr), ATTN_OK) << error();
+  std::rotate(tensors.k.begin(), tensors.k.begin() + 13 * 16, tensors.k.end());
+  std::rotate(tensors.v.begin(), tensors.v.begin() + 13 * 12, tensors.v.end());
+  tensors.check(batch, 0, 14);
+}
+
 TEST(CApi, RefusedPlansAndArtifacts) {
   attn_artifact *none = nullptr;
   EXPECT_EQ(attn_artifact_load_file("/nonexistent.attn", &none), ATTN_INVALID_ARTIFACT);
   EXPECT_NE(error().find("/nonexistent.attn"), std::string::npos);
   EXPECT_EQ(attn_artifact_load_file(nullptr, &none), ATTN_INVALID_ARGUMENT);
   EXPECT_EQ(error(), "path is null");
-  std::vector<uint8_t> bytes = artifactBytes();
+  std::vector<uint8_t> bytes = attn::core::serialize(tinyArtifact());
   bytes[bytes.size() - 1] ^= 1;
   EXPECT_EQ(attn_artifact_load_memory(bytes.data(), bytes.size(), &none), ATTN_INVALID_ARTIFACT);
   EXPECT_EQ(none, nullptr);
-  ArtifactHandle artifact;
+  ArtifactHandle artifact(tinyArtifact());
   attn_plan *plan = nullptr;
   auto refused = [&](attn_status status, const std::string &message, auto edit) {
     attn_plan_options options = planOptions();
@@ -462,8 +436,13 @@ TEST(CApi, RefusedPlansAndArtifacts) {
     EXPECT_EQ(attn_plan_create(artifact.handle, &options, &plan), status);
     EXPECT_EQ(error(), message);
   };
-  refused(ATTN_UNSUPPORTED, "device 'cuda' is not available here (available: cpu, none)",
-          [](attn_plan_options &o) { o.device = "cuda"; });
+  refused(ATTN_UNSUPPORTED, "device 'tpu' is not known (known: cpu, cuda, none)",
+          [](attn_plan_options &o) { o.device = "tpu"; });
+  refused(ATTN_INVALID_ARGUMENT,
+          "attn_plan_options.device_ordinal is 1, expected 0 on device 'cpu'",
+          [](attn_plan_options &o) { o.device_ordinal = 1; });
+  refused(ATTN_INVALID_ARGUMENT, "attn_plan_options.cuda_driver: expected null on device 'cpu'",
+          [](attn_plan_options &o) { o.cuda_driver = "libcuda.so.1"; });
   refused(ATTN_INVALID_ARGUMENT, "attn_plan_options.kernel is 1, expected 0 to 0",
           [](attn_plan_options &o) { o.kernel = 1; });
   refused(ATTN_INVALID_ARGUMENT, "attn_plan_options.max_tokens is -1, expected 0 to 2147483647",
@@ -472,7 +451,7 @@ TEST(CApi, RefusedPlansAndArtifacts) {
           [](attn_plan_options &o) { o.device = nullptr; });
   refused(ATTN_INVALID_ARGUMENT, "attn_plan_options.num_threads is 5000, expected 0 to 1024",
           [](attn_plan_options &o) { o.num_threads = 5000; });
-  PlanHandle good(artifact);
+  PlanHandle good(artifact, planOptions());
   Tensors tensors;
   EXPECT_EQ(attn_plan_run(good.handle, &tensors.args, nullptr), ATTN_NOT_PREPARED);
   EXPECT_EQ(error(), "the plan has no batch; call attn_plan_prepare first");
@@ -481,6 +460,19 @@ TEST(CApi, RefusedPlansAndArtifacts) {
   tensors.args.v = nullptr;
   EXPECT_EQ(attn_plan_run(good.handle, &tensors.args, nullptr), ATTN_INVALID_ARGUMENT);
   EXPECT_EQ(error(), "attn_run_args.v is null");
+  uint64_t counters[3];
+  Tensors counted;
+  counted.args.counters = counters;
+  EXPECT_EQ(attn_plan_run(good.handle, &counted.args, nullptr), ATTN_INVALID_ARGUMENT);
+  EXPECT_EQ(error(), "attn_run_args.counters: expected null on device 'cpu'");
+  Tensors paged;
+  paged.args.device_block_table = batch.seqLens;
+  EXPECT_EQ(attn_plan_run(good.handle, &paged.args, nullptr), ATTN_INVALID_ARGUMENT);
+  EXPECT_EQ(error(), "attn_run_args.device_block_table: expected null on device 'cpu'");
+  attn_tile_counts counts = {};
+  counts.struct_size = sizeof(counts);
+  EXPECT_EQ(attn_plan_tile_counts(good.handle, &counts), ATTN_UNSUPPORTED);
+  EXPECT_EQ(error(), "device 'cpu' has no tiles to count");
   attn_artifact_destroy(nullptr);
   attn_plan_destroy(nullptr);
 }

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Plans of device cuda.
+#include "Support.h"
+
+using namespace attn;
+using namespace attn::capi;
+
+attn_status capi::createCuda(attn_plan &plan, const attn_artifact &artifact) {
+  const PlanSettings &settings = plan.settings;
+  auto refused = [](const std::string &why) {
+    return Failure(ATTN_UNSUPPORTED, "device 'cuda': " + why);
+  };
+  core::Result<std::shared_ptr<const rt::CudaDriver>> driver =
+      settings.driver.empty() ? rt::CudaDriver::load() : rt::CudaDriver::load(settings.driver);
+  if (!driver)
+    return refused(driver.message());
+  core::Result<std::shared_ptr<const rt::CudaDevice>> device =
+      rt::CudaDevice::open(*driver, settings.ordinal);
+  if (!device)
+    return refused(device.message());
+  core::Result<rt::CudaKernel> kernel =
+      rt::CudaKernel::load(*device, artifact.artifact, *settings.kernel);
+  if (!kernel)
+    return refused(kernel.message());
+  plan.cudaKernel = std::move(*kernel);
+  plan.cudaPlan.emplace(*plan.cudaKernel);
+  return ATTN_OK;
+}
+
+static bool isPaged(const attn_plan &plan) { return plan.layout.pageSize != 0; }
+
+attn_status capi::prepareCuda(attn_plan &plan, void *stream) {
+  const int64_t *kvStart = isPaged(plan) ? nullptr : plan.layout.kvStart;
+  if (core::Status status = plan.cudaPlan->build(plan.bound.batch, kvStart, stream); !status)
+    return Failure(ATTN_FAILED, status.message());
+  return ATTN_OK;
+}
+
+/// Slots of contiguous K and V up to the last key; what lies past it is never read.
+static int64_t usedSlots(const attn_plan &plan) {
+  const core::BatchShape &shape = plan.bound.batch.shape;
+  int64_t slots = 0;
+  for (int64_t b = 0; b < shape.numReqs(); ++b)
+    slots = std::max(slots, plan.kvStart[b] + shape.seqLen[b]);
+  return slots;
+}
+
+static rt::CudaPointer address(const void *pointer) {
+  return reinterpret_cast<rt::CudaPointer>(pointer);
+}
+
+static rt::CudaOperands makeOperands(const attn_plan &plan, const attn_run_args &args) {
+  rt::CudaOperands operands;
+  operands.q = {address(args.q), args.q_token_stride, args.q_head_stride};
+  operands.k = {address(args.k), args.k_page_stride, args.k_slot_stride, args.k_head_stride};
+  operands.v = {address(args.v), args.v_page_stride, args.v_slot_stride, args.v_head_stride};
+  operands.o = {address(args.o), args.o_token_stride, args.o_head_stride};
+  operands.lse = address(args.lse);
+  operands.lseHeadStride = args.lse_head_stride;
+  operands.counters = address(args.counters);
+  if (isPaged(plan)) {
+    operands.pageTable = address(args.device_block_table);
+    operands.pageTableStride = args.device_block_table_stride;
+    operands.pageSize = plan.layout.pageSize;
+    operands.numPages = plan.numPages;
+  } else {
+    operands.kvRows = usedSlots(plan);
+  }
+  return operands;
+}
+
+attn_status capi::runCuda(const attn_plan &plan, const attn_run_args &args, void *stream) {
+  if (args.part)
+    return Failure(ATTN_UNSUPPORTED,
+                   "attn_run_args.part: device 'cuda' runs whole batches, expected null");
+  if (args.kv_start)
+    return Failure(ATTN_UNSUPPORTED, "attn_run_args.kv_start: device 'cuda' takes "
+                                     "attn_batch.kv_start instead, expected null");
+  const bool hasTokens = plan.bound.batch.shape.numTokens() > 0;
+  if (isPaged(plan) && hasTokens && !args.device_block_table)
+    return nullArgument("attn_run_args.device_block_table");
+  if (!isPaged(plan) && args.device_block_table)
+    return Failure(ATTN_INVALID_ARGUMENT,
+                   "attn_run_args.device_block_table: expected null, the batch has no pages");
+  const rt::CudaOperands operands = makeOperands(plan, args);
+  if (core::Status status = plan.cudaKernel->checkOperands(*plan.cudaPlan, operands); !status)
+    return Failure(ATTN_INVALID_ARGUMENT, "attn_run_args: " + status.message());
+  if (core::Status status = plan.cudaKernel->launch(*plan.cudaPlan, operands, stream); !status)
+    return Failure(ATTN_FAILED, status.message());
+  return ATTN_OK;
+}
+
+attn_status attn_plan_tile_counts(const attn_plan *plan, attn_tile_counts *counts) {
+  return guarded([&]() -> attn_status {
+    if (!plan)
+      return nullArgument("plan");
+    if (plan->settings.device != PlanDevice::Cuda)
+      return Failure(ATTN_UNSUPPORTED, std::string("device '") + deviceName(plan->settings) +
+                                           "' has no tiles to count");
+    if (!plan->isPrepared)
+      return Failure(ATTN_NOT_PREPARED, "the plan has no batch; call attn_plan_prepare first");
+    const core::TileCounters &counted = plan->cudaPlan->workList().counts;
+    attn_tile_counts value = {};
+    value.loaded = counted.loaded;
+    value.visited = counted.visited;
+    value.full = counted.full;
+    return writeStruct(counts, "attn_tile_counts", value);
+  });
+}
