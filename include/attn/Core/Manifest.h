@@ -45,17 +45,32 @@ enum class TilePlan : uint8_t {
 std::string_view toString(TilePlan plan);
 std::optional<TilePlan> parseTilePlan(std::string_view text);
 
+/// What a GPU kernel needs from its launch; see attn/Core/CudaAbi.h.
+struct CudaLaunch {
+  int64_t groups = 0;      ///< row groups of kGroupRows queries in a query tile
+  int64_t keyTile = 0;     ///< keys of a block
+  int64_t threads = 0;     ///< of a CTA
+  int64_t sharedBytes = 0; ///< dynamic shared memory
+  bool testsVisible = false; ///< finds hidden keys by itself: entries need no bitmaps
+  bool countsTiles = false;  ///< instrumented: writes TileCounters
+
+  int64_t queryTile() const { return groups * 64; }
+};
+
 /// Code of one kernel for one target.
 struct KernelBinary {
-  std::string target;    ///< "cpu"
-  std::string format;    ///< "elf-x86-64": a relocatable object, see attn/Core/NativeAbi.h
+  std::string target;    ///< "cpu", "sm_90a"
+  /// "elf-x86-64": a relocatable object, see attn/Core/NativeAbi.h. "ptx": text, NUL-terminated.
+  /// "cubin": an executable image of the driver's.
+  std::string format;
   int32_t blob = -1;     ///< number of the code in Artifact::blobs; kernels may share one
   std::string entry;     ///< symbol that computes O and LSE
-  std::string maskEntry; ///< symbol that writes the dense mask
+  std::string maskEntry; ///< symbol that writes the dense mask; native code only
   TilePlan tilePlan = TilePlan::Abstract;
   /// Tables in the order the code takes them: the program's tables, then built ones, whose `source`
   /// is a number in this list.
   std::vector<TableDecl> tables;
+  std::optional<CudaLaunch> cuda; ///< GPU targets
 };
 
 /// One kernel of an artifact.
@@ -63,6 +78,7 @@ struct Kernel {
   KernelSpec spec;
   std::vector<KernelBinary> binaries;
 
+  /// The first binary for `target`.
   const KernelBinary *find(std::string_view target) const {
     for (const KernelBinary &binary : binaries)
       if (binary.target == target)

@@ -2,17 +2,14 @@
 #ifndef ATTN_CONVERSION_ATTNTOLOOPS_ATTNTOLOOPS_H
 #define ATTN_CONVERSION_ATTNTOLOOPS_ATTNTOLOOPS_H
 
-#include "mlir/Pass/Pass.h"
+#include "attn/Conversion/Passes.h"
+
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
 
 #include <string>
 
 namespace attn {
-
-#define GEN_PASS_DECL
-#define GEN_PASS_REGISTRATION
-#include "conversion/Passes.h.inc"
 
 /// Symbols of the two entries of kernel `name`. The prefixes keep them apart from each other and
 /// from library functions, whatever a kernel is called.

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "attn/Conversion/AttnToTile/AttnToTile.h"
+
+#include "HopperSchedule.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace attn {
+#define GEN_PASS_DEF_CONVERTATTNTOTILEPASS
+#include "conversion/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+std::string attn::getTileKernelName(llvm::StringRef name) { return ("attn.forward." + name).str(); }
+
+/// The shape of a kernel on `target`; an error at the kernel if the target has none.
+static const TileShapeInfo *checkKernel(KernelOp kernel, const TargetInfo &target) {
+  auto refuse = [&]() { return kernel.emitError() << "target '" << target.name << "' "; };
+  Type q = kernel.getQType(), kv = kernel.getKvType();
+  if (!q.isF16() && !q.isBF16()) {
+    refuse() << "takes q of type f16 or bf16, got " << q;
+    return nullptr;
+  }
+  if (q != kv) {
+    refuse() << "takes q and kv of one type, got " << q << " and " << kv;
+    return nullptr;
+  }
+  if (kernel.getDim() != kernel.getDimV()) {
+    refuse() << "takes dim_v equal to dim, got " << kernel.getDimV() << " and " << kernel.getDim();
+    return nullptr;
+  }
+  ElementWork work = ElementWork::Bits;
+  if (kernel.getScore())
+    work = ElementWork::Score;
+  if (!MaskForm::get(kernel).isRuns)
+    work = ElementWork::Predicate;
+  const TileShapeInfo *shape = target.findShape(kernel.getDim(), work);
+  if (!shape)
+    refuse() << "has no kernel for dim " << kernel.getDim() << ", expected one of "
+             << target.dims();
+  return shape;
+}
+
+/// Kernel parameters of a launch take at most 4 KiB (CUDA C++ programming guide, function
+/// parameters); the tensor maps take 384 of them.
+static LogicalResult checkParameters(KernelOp kernel) {
+  constexpr int64_t kMaxWords = (4096 - 384) / 8;
+  int64_t words = core::kNumCudaArgs + static_cast<int64_t>(kernel.getNumParams()) +
+                  core::kNativeTableWords * kernel.getNumTables();
+  if (words <= kMaxWords)
+    return success();
+  return kernel.emitError() << "parameters and tables take " << words
+                            << " words of kernel arguments, expected at most " << kMaxWords;
+}
+
+namespace {
+
+class ConvertAttnToTile : public attn::impl::ConvertAttnToTilePassBase<ConvertAttnToTile> {
+public:
+  using Base = attn::impl::ConvertAttnToTilePassBase<ConvertAttnToTile>;
+  using Base::Base;
+
+  void runOnOperation() override {
+    const TargetInfo *info = findTarget(target);
+    if (!info) {
+      emitError(getOperation().getLoc()) << "target '" << target << "' is not known";
+      return signalPassFailure();
+    }
+    SmallVector<KernelOp> kernels(getOperation().getOps<KernelOp>());
+    for (KernelOp kernel : kernels) {
+      const TileShapeInfo *shape = checkKernel(kernel, *info);
+      if (!shape || failed(checkParameters(kernel)))
+        return signalPassFailure();
+      OpBuilder builder(kernel);
+      HopperSchedule(kernel, *shape, countTiles).emit(builder);
+      kernel.erase();
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How masks become partial blocks: fused ones as bits from row limits, others per element.
+// RUN: attn-opt %s --attn-mask-passes --convert-attn-to-tile | FileCheck %s
+// RUN: attn-opt %s --convert-attn-to-tile | FileCheck %s --check-prefix=RAW
+// RUN: attn-opt %s --attn-mask-passes --convert-attn-to-tile=count-tiles=true \
+// RUN:   | FileCheck %s --check-prefix=COUNT
+
+// Rings of the shape for dim 128: two row groups, 128 keys.
+// CHECK-LABEL: tile.kernel @attn.forward.dense words(15)
+// CHECK: %[[Q:.*]] = tile.ring arrivals(4) : <2 x 64x128xf16>
+// CHECK: %[[K:.*]] = tile.ring arrivals(8) : <2 x 128x128xf16>
+// CHECK: %[[V:.*]] = tile.ring arrivals(8) : <2 x 128x128xf16>
+// CHECK: tile.producer registers(24)
+// CHECK: tile.acquire %[[K]]
+// CHECK: tile.expect %[[K]]
+// CHECK: tile.copy
+// CHECK: tile.consumers groups(2) registers(240)
+// The full loop: S is issued, then O; S is waited for alone; no bits.
+// CHECK: scf.if {{.*}} -> (i32, !tile.rows<f32>, !tile.rows<f32, partial>
+// CHECK: tile.mma_shared %[[Q]]
+// CHECK: tile.mma_register
+// CHECK: tile.wait_mma 1
+// CHECK-NOT: tile.range_bits
+// CHECK-NOT: tile.select
+// CHECK: tile.wait_mma 0
+// CHECK: } else {
+// The partial loop.
+// CHECK: tile.mma_shared %[[Q]]
+// CHECK: tile.mma_register
+// CHECK: tile.wait_mma 1
+// CHECK: tile.range_bits
+// CHECK: tile.select
+// CHECK: tile.wait_mma 0
+// CHECK: tile.hide %[[V]]
+// CHECK: tile.store
+// CHECK: tile.store_rows
+// CHECK-NOT: atomicrmw
+// CHECK: tile.key_tile = 128 : i64
+// COUNT-LABEL: tile.kernel @attn.forward.dense
+// COUNT-COUNT-3: llvm.atomicrmw add
+// COUNT: tile.counts_tiles
+attn.kernel @dense heads(8) kv_heads(2) dim(128) q(f16) kv(f16) {
+}
+
+// One run a row: limits are computed once, above the loops.
+// CHECK-LABEL: tile.kernel @attn.forward.causal
+// CHECK: tile.ring arrivals(4) : <3 x 64x64xbf16>
+// CHECK: tile.producer registers(32)
+// CHECK: tile.consumers groups(3) registers(160)
+// CHECK: tile.map_rows -> {{.*}}!tile.rows<i32>, !tile.rows<i32>
+// CHECK: scf.while
+// CHECK-NOT: arith.cmpi {{.*}} : index
+// CHECK-COUNT-2: tile.range_bits
+// CHECK-NOT: tile.range_bits
+// CHECK-NOT: tile.tests_visible
+// RAW-LABEL: tile.kernel @attn.forward.causal
+// RAW-NOT: tile.range_bits
+// RAW: tile.hide_unseen
+// RAW: tile.tests_visible
+attn.kernel @causal heads(8) kv_heads(4) dim(64) q(bf16) kv(bf16) {
+  attn.mask (%b, %h, %q, %k) {
+    %m = attn.causal %q, %k
+    attn.yield %m : i1
+  }
+}
+
+// Two runs a row.
+// CHECK-LABEL: tile.kernel @attn.forward.two_runs
+// CHECK: tile.ring arrivals(8) : <2 x 64x256xbf16>
+// CHECK: tile.range_bits
+// CHECK: tile.range_bits
+// CHECK: tile.bits_or
+// CHECK-NOT: tile.hide_unseen
+// CHECK: tile.key_tile = 64 : i64
+attn.kernel @two_runs heads(8) kv_heads(4) dim(256) q(bf16) kv(bf16) params(%left: i32) {
+  attn.mask (%b, %h, %q, %k) {
+    %c = attn.causal %q, %k
+    %w = attn.window %q, %k left(%left)
+    %p = attn.prefix %k, 100
+    %o = attn.or %w, %p
+    %m = attn.and %c, %o
+    attn.yield %m : i1
+  }
+}
+
+// A mask with holes: the predicate per element, rows and columns hidden by what it keeps; without
+// branches, so it stays beside the product under way.
+// CHECK-LABEL: tile.kernel @attn.forward.table
+// CHECK: tile.wait_mma 1
+// CHECK: %[[BITS:.*]] = tile.map {{.*}} -> !tile.bits<64x128>
+// CHECK-NOT: scf.if
+// CHECK: tile.select %[[BITS]]
+// CHECK: tile.hide_unseen {{.*}} keep %[[BITS]]
+// CHECK: tile.tests_visible
+attn.kernel @table heads(8) dim(128) q(bf16) kv(bf16) tables(%t: !attn.table<[b, k], i32>) {
+  attn.mask (%b, %h, %q, %k) {
+    %x = attn.load %t[%b, %k] : !attn.table<[b, k], i32>
+    %zero = arith.constant 0 : i32
+    %m = arith.cmpi ne, %x, %zero : i32
+    attn.yield %m : i1
+  }
+}
+
+// A loop in the predicate: no product is under way beside it.
+// CHECK-LABEL: tile.kernel @attn.forward.loop
+// CHECK-NOT: tile.wait_mma 1
+// CHECK: scf.for {{.*}} -> (i1) {
+attn.kernel @loop heads(8) dim(128) q(bf16) kv(bf16) {
+  attn.mask (%b, %h, %q, %k) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %false = arith.constant false
+    %m = scf.for %i = %c0 to %c3 step %c1 iter_args(%any = %false) -> (i1) {
+      %s = arith.muli %i, %k : index
+      %e = arith.cmpi eq, %s, %q : index
+      %n = arith.ori %any, %e : i1
+      scf.yield %n : i1
+    }
+    attn.yield %m : i1
+  }
+}
+
+// The scale goes into the exponent only if it is a positive literal and no score region is there.
+// CHECK-LABEL: tile.kernel @attn.forward.folded
+// CHECK: arith.constant 0.0901684388 : f32
+attn.kernel @folded heads(1) dim(256) q(f16) kv(f16) {
+}
+// CHECK-LABEL: tile.kernel @attn.forward.negative
+// CHECK: arith.mulf {{.*}} : f32
+// CHECK: arith.constant 1.44269502 : f32
+attn.kernel @negative heads(1) dim(256) q(f16) kv(f16) scale(-2.0) {
+}
+// CHECK-LABEL: tile.kernel @attn.forward.capped
+// CHECK: math.tanh
+// CHECK: arith.constant 1.44269502 : f32
+attn.kernel @capped heads(1) dim(64) q(f16) kv(f16) {
+  attn.score (%s, %b, %h, %q, %k) {
+    %t = attn.soft_cap %s, 50.0
+    attn.yield %t : f32
+  }
+}
