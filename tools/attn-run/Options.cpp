@@ -10,6 +10,18 @@ using namespace attn;
 using namespace attn::core;
 using namespace attn::run;
 
+const char *run::toString(Device device) {
+  switch (device) {
+  case Device::Reference:
+    return "reference";
+  case Device::Cpu:
+    return "cpu";
+  case Device::Cuda:
+    break;
+  }
+  return "cuda";
+}
+
 std::string run::helpText() {
   return R"(usage: attn-run ARTIFACT --batch BATCH.json [options]
 
@@ -20,6 +32,7 @@ kernel, builds the tables the kernel reads, runs it, and checks or times it if a
   --kernel NAME      which kernel; needed only if the artifact holds several
   --device DEVICE    where to run:
                        cpu        the artifact's native code, f32 (default)
+                       cuda       the first GPU, by the artifact's code for it
                        reference  by definition, float64; slow
   --inputs FILE      safetensors file with
                        q     [tokens, heads, dim]
@@ -32,12 +45,15 @@ kernel, builds the tables the kernel reads, runs it, and checks or times it if a
   --output FILE      write the results as safetensors:
                        o     [tokens, heads, dim_v]
                        lse   [heads, tokens], natural logarithm
-                     F32 from the cpu, F64 from the reference
+                     F32 from the cpu and the GPU, F64 from the reference
   --check            compare every (token, head) row with the reference: the norm of the
                      difference, relative to the norm of the row. A row whose terms cancel is
                      allowed what f32 arithmetic loses on terms of that size: about 1e-6 of sum
-                     p |v| for scores of ordinary size, more for large ones
-  --bench            time several runs; prints median and minimum
+                     p |v| for scores of ordinary size, more for large ones. On a GPU, where
+                     inputs, weights and results are rounded to 16 bits, each row is allowed 8e-3
+                     (bf16) or 2e-3 (f16) of its norm
+  --bench            time several runs; prints median and minimum, for a GPU also TFLOP/s over the
+                     pairs that the mask keeps
   --threads N        threads of the cpu device (default: all); refused with another device
   --help, --version
 
@@ -95,13 +111,13 @@ Result<uint64_t> parseNumber(const char *option, const char *text, uint64_t min,
 }
 
 Result<Device> parseDevice(const std::string &text) {
-  if (text == "cpu")
-    return Device::Cpu;
-  if (text == "reference")
-    return Device::Reference;
-  if (text == "sim" || text == "cuda")
-    return Error{"--device: '" + text + "' is not available here (available: reference, cpu)"};
-  return Error{"--device: unknown device '" + text + "' (available: reference, cpu)"};
+  for (Device device : {Device::Reference, Device::Cpu, Device::Cuda})
+    if (text == toString(device))
+      return device;
+  const std::string available = " (available: reference, cpu, cuda)";
+  if (text == "sim")
+    return Error{"--device: '" + text + "' is not available here" + available};
+  return Error{"--device: unknown device '" + text + "'" + available};
 }
 
 /// Takes one option over; `value` is its argument or null.
@@ -190,6 +206,8 @@ Result<Options> run::parseOptions(int argc, char **argv) {
                  "a file (./- for one of that name)"};
   if (options.threads && options.device == Device::Reference)
     return Error{"--threads: device 'reference' has one thread, expected device 'cpu'"};
+  if (options.threads && options.device == Device::Cuda)
+    return Error{"--threads: device 'cuda' has its own threads, expected device 'cpu'"};
   if (options.check && options.device == Device::Reference)
     return Error{"--check: device 'reference' is the judge and cannot judge itself; choose another "
                  "device"};

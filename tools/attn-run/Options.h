@@ -11,7 +11,9 @@
 
 namespace attn::run {
 
-enum class Device { Reference, Cpu };
+enum class Device { Reference, Cpu, Cuda };
+/// "reference", "cpu", "cuda".
+const char *toString(Device device);
 
 struct Options {
   bool help = false;

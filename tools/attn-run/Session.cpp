@@ -2,6 +2,7 @@
 #include "Session.h"
 
 #include "Check.h"
+#include "CudaDevice.h"
 #include "Inputs.h"
 #include "Size.h"
 
@@ -85,8 +86,7 @@ static Result<Workload> loadWorkload(const Options &options, const Kernel &kerne
   if (!bound)
     return Error{options.batch + ": " + bound.message()};
   work.bound = std::move(*bound);
-  const char *device = options.device == Device::Cpu ? "cpu" : "reference";
-  if (Status status = rt::requireExactLengths(work.bound, device); !status)
+  if (Status status = rt::requireExactLengths(work.bound, toString(options.device)); !status)
     return Error{options.batch + ": " + status.message()};
   if (Status status = checkWorkload(options, kernel, work.file.input, work.bound); !status)
     return Error{status.message()};
@@ -130,7 +130,7 @@ static void describe(const Options &options, const KernelSpec &spec, const Workl
 }
 
 static void printTiming(const Options &options, const Timing &timing) {
-  const char *device = options.device == Device::Cpu ? "cpu" : "reference";
+  const char *device = toString(options.device);
   if (options.bench)
     std::printf("%s: median %.3f ms, min %.3f ms of %zu runs\n", device, timing.median(),
                 timing.min(), timing.runs.size());
@@ -151,14 +151,14 @@ static void printCheck(const CheckResult &result, const Tolerance &tolerance) {
   std::printf("  %s\n", result.within(tolerance) ? "ok" : "FAILED");
 }
 
-/// The check of the cpu's results. The reference reads the dense tensors: a fault in the pages
-/// shows as an error too.
-static CheckResult check(const CpuOutput &output, const Problem &dense) {
+/// The check of results. The reference reads the dense tensors: a fault in the pages shows as an
+/// error too.
+static CheckResult check(const Options &options, const CpuOutput &output, const Problem &dense) {
   const KernelSpec &spec = *dense.spec;
   const int64_t tokens = dense.batch->shape.numTokens();
   const reference::Output expected = reference::run(dense);
   const CheckResult plain = compare(output, expected, {}, tokens, spec.numHeads, spec.dimV);
-  if (plain.rowError <= kCpuTolerance.row)
+  if (options.device != Device::Cpu || plain.rowError <= kCpuTolerance.row)
     return plain;
   // Some row is off by its own measure. Only now the sizes of the terms are worth a second run.
   return compare(output, expected, rowFloors(dense, expected), tokens, spec.numHeads, spec.dimV);
@@ -195,6 +195,45 @@ static Status writeOutput(const Options &options, const KernelSpec &spec, int64_
                                fileTensor("lse", dtype, {spec.numHeads, tokens}, output.lse)});
 }
 
+/// The problem with the sizes of its tensors.
+static CudaInputs cudaInputs(const Problem &problem, Workload &work) {
+  CudaInputs inputs;
+  inputs.problem = problem;
+  inputs.qBytes = work.tensors.q.size();
+  inputs.kBytes = work.cache ? work.cache->k.size() : work.tensors.k.size();
+  inputs.vBytes = work.cache ? work.cache->v.size() : work.tensors.v.size();
+  inputs.kvRows = work.cache ? 0 : work.bound.kvStart.back();
+  inputs.numPages = work.cache ? work.cache->numPages : 0;
+  return inputs;
+}
+
+static void printTiles(const char *who, const TileCounters &counts) {
+  std::printf("  %s: %" PRIu64 " key blocks loaded, %" PRIu64 " visited by row groups, %" PRIu64
+              " of them full\n",
+              who, counts.loaded, counts.visited, counts.full);
+}
+
+/// Runs on the GPU and reports.
+static Result<CpuOutput> runCuda(const Options &options, const CudaRunner &runner,
+                                 const CudaInputs &inputs) {
+  Timing timing;
+  CudaReport report;
+  Result<CpuOutput> output = runner.run(inputs, options.bench, timing, report);
+  if (!output)
+    return output;
+  std::printf("gpu: %s\n", runner.describe().c_str());
+  printTiming(options, timing);
+  if (options.bench)
+    std::printf("  %.1f TFLOP/s over kept pairs at the median\n",
+                keptFlops(inputs.problem) / timing.median() * 1e-9);
+  if (report.counted) {
+    std::printf("tiles\n");
+    printTiles("counted by the kernel", report.counts);
+    printTiles("planned by the host", report.expected);
+  }
+  return output;
+}
+
 Result<bool> run::runSession(const Options &options) {
   Result<Artifact> artifact = readArtifact(options.artifact);
   if (!artifact)
@@ -204,6 +243,13 @@ Result<bool> run::runSession(const Options &options) {
     return kernel.takeError();
   const KernelSpec &spec = (*kernel)->spec;
   std::optional<rt::NativeRunner> runner;
+  std::optional<CudaRunner> cuda;
+  if (options.device == Device::Cuda) {
+    Result<CudaRunner> created = CudaRunner::create(*artifact, **kernel);
+    if (!created)
+      return created.takeError();
+    cuda = std::move(*created);
+  }
   if (options.device == Device::Cpu) {
     Result<rt::NativeRunner> created = rt::NativeRunner::create(*artifact, **kernel);
     if (!created)
@@ -227,14 +273,23 @@ Result<bool> run::runSession(const Options &options) {
     printTiming(options, timing);
     written = writeOutput(options, spec, tokens, rt::FileDType::F64, output);
   } else {
-    const unsigned threads =
-        options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
-    const CpuOutput output = runCpu(*runner, problem, threads, options.bench, timing);
-    printTiming(options, timing);
+    CpuOutput output;
+    if (cuda) {
+      Result<CpuOutput> got = runCuda(options, *cuda, cudaInputs(problem, *work));
+      if (!got)
+        return got.takeError();
+      output = std::move(*got);
+    } else {
+      const unsigned threads =
+          options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+      output = runCpu(*runner, problem, threads, options.bench, timing);
+      printTiming(options, timing);
+    }
     if (options.check) {
-      const CheckResult result = check(output, dense);
-      printCheck(result, kCpuTolerance);
-      if (!result.within(kCpuTolerance))
+      const Tolerance tolerance = cuda ? cudaTolerance(spec.qType) : kCpuTolerance;
+      const CheckResult result = check(options, output, dense);
+      printCheck(result, tolerance);
+      if (!result.within(tolerance))
         return false;
     }
     written = writeOutput(options, spec, tokens, rt::FileDType::F32, output);

@@ -49,13 +49,15 @@ Size run::sizeOf(const Options &options, const Kernel &kernel, const rt::BatchIn
                keys * keyBytes + pageBytes(input, shape, keyBytes);
   const double results = tokens * heads * (static_cast<double>(spec.dimV) + 1);
   const bool onCpu = options.device == Device::Cpu;
-  if (onCpu) {
+  const bool byReference = options.device == Device::Reference;
+  if (!byReference)
     size.bytes += results * sizeof(float);
+  if (onCpu) {
     if (const KernelBinary *binary = kernel.find("cpu"))
       size.bytes +=
           tokens * sizeof(Range) * static_cast<double>(rt::NativeTables::rowsNeeded(*binary, 1));
   }
-  if (!onCpu || options.check) {
+  if (byReference || options.check) {
     // The reference widens the keys of one request at a time.
     const double longest =
         shape.seqLen.empty() ? 0 : *std::max_element(shape.seqLen.begin(), shape.seqLen.end());
@@ -66,9 +68,10 @@ Size run::sizeOf(const Options &options, const Kernel &kernel, const rt::BatchIn
     size.pairs += static_cast<double>(shape.queryLen(RequestIndex(b))) *
                   static_cast<double>(shape.keyEnd[b] - shape.keyBegin[b]);
   const double work = size.pairs * (heads * dims + kMaskCost);
-  const double once = work / (onCpu ? kCpuRate : kReferenceRate);
+  // A GPU takes no time worth a word.
+  const double once = onCpu ? work / kCpuRate : byReference ? work / kReferenceRate : 0;
   size.seconds = once * (options.bench ? kBenchRuns : 1) +
-                 (onCpu && options.check ? work / kReferenceRate : 0);
+                 (!byReference && options.check ? work / kReferenceRate : 0);
   return size;
 }
 

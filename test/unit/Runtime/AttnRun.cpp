@@ -257,12 +257,12 @@ TEST_F(AttnRun, RefusedCommandLines) {
   expectRefusal("@/tiny.attn --batch @/batch.json --device=reference --check",
                 "--check: device 'reference' is the judge and cannot judge itself; choose another "
                 "device");
-  expectRefusal("@/tiny.attn --batch @/batch.json --device=cuda",
-                "--device: 'cuda' is not available here (available: reference, cpu)");
+  expectRefusal("@/tiny.attn --batch @/batch.json --device=cuda --threads=2",
+                "--threads: device 'cuda' has its own threads, expected device 'cpu'");
   expectRefusal("@/tiny.attn --batch @/batch.json --device=sim",
-                "--device: 'sim' is not available here (available: reference, cpu)");
+                "--device: 'sim' is not available here (available: reference, cpu, cuda)");
   expectRefusal("@/tiny.attn --batch @/batch.json --device=tpu",
-                "--device: unknown device 'tpu' (available: reference, cpu)");
+                "--device: unknown device 'tpu' (available: reference, cpu, cuda)");
   expectRefusal("@/tiny.attn --batch @/batch.json --seed=-1",
                 "--seed: expected a number from 0 to 18446744073709551615, got '-1'");
   expectRefusal("@/tiny.attn --batch @/batch.json --threads=0",

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""attn-run --device=cuda on the fake driver: what it prints, writes and refuses.
+
+usage: attn_run_cuda.py ATTN-RUN ARTIFACTS FAKE-DRIVER
+"""
+
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+BATCH = {
+    "requests": [
+        {"query_len": 70, "seq_len": 150, "mm_ranges": [[2, 80], [90, 120]]},
+        {"query_len": 0, "seq_len": 9},
+        {"query_len": 40, "seq_len": 12},
+        {"query_len": 1, "seq_len": 200},
+    ],
+    "params": {"left": 20},
+}
+
+
+class Test:
+    def __init__(self, attn_run, artifacts, driver, work):
+        self.attn_run, self.artifacts, self.work = attn_run, artifacts, work
+        self.drivers = os.path.join(work, "drivers")
+        os.mkdir(self.drivers)
+        os.symlink(os.path.abspath(driver), os.path.join(self.drivers, "libcuda.so.1"))
+        self.failures = 0
+
+    def path(self, name):
+        return os.path.join(self.work, name)
+
+    def write(self, name, batch):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            json.dump(batch, file)
+        return self.path(name)
+
+    def run(self, artifact, batch, *options, drivers=None):
+        """Exit status and output of one run."""
+        environment = dict(os.environ, LD_LIBRARY_PATH=drivers or self.drivers)
+        done = subprocess.run([self.attn_run, os.path.join(self.artifacts, artifact + ".attn"),
+                               "--batch", batch, "--device=cuda", *options],
+                              env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, check=False)
+        return done.returncode, done.stdout
+
+    def expect(self, what, result, status, *patterns):
+        code, output = result
+        missing = [p for p in patterns if not re.search(p, output)]
+        if code == status and not missing:
+            return
+        self.failures += 1
+        print("%s: status %d, expected %d; missing %s in\n%s" % (what, code, status, missing, output))
+
+
+def read_output(path):
+    """Shapes of the tensors of a safetensors file, and whether any value is NaN."""
+    with open(path, "rb") as file:
+        data = file.read()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    values = struct.unpack("<%df" % ((len(data) - 8 - size) // 4), data[8 + size:])
+    return {name: t["shape"] for name, t in header.items()}, any(v != v for v in values)
+
+
+def check(test):
+    plain = test.write("plain.json", BATCH)
+    paged = test.write("paged.json", dict(BATCH, page_size=16))
+    empty = test.write("empty.json", {"requests": [{"query_len": 0, "seq_len": 5}],
+                                      "params": {"left": 1}})
+    name = "window_mm_clamp-d128-bf16-h4x2"
+    out = test.path("out.safetensors")
+    test.expect("check", test.run(name, plain, "--check", "--output", out), 0,
+                r"gpu: Fake GPU, ptx, 168 registers, 0 bytes of local memory",
+                r"cuda: \d+\.\d+ ms", r"check: 444 rows", r"tolerance 8e-03",
+                r"\n  ok\n")
+    shapes, has_nan = read_output(out)
+    if shapes != {"o": [111, 4, 128], "lse": [4, 111]} or has_nan:
+        test.failures += 1
+        print("output: %s, NaN: %s" % (shapes, has_nan))
+    test.expect("pages", test.run(name, paged, "--check"), 0, r"in pages of 16", r"\n  ok\n")
+    test.expect("f16", test.run("window_mm_clamp-d64-f16-h4x1", paged, "--check"), 0,
+                r"tolerance 2e-03", r"\n  ok\n")
+    test.expect("bench", test.run(name, plain, "--bench"), 0,
+                r"cuda: median 0\.500 ms, min 0\.500 ms of 50 runs", r"[\d.]+ TFLOP/s over kept pairs")
+    test.expect("tiles", test.run("window_mm_clamp-d256-bf16-h8x4-tiles", plain, "--check"), 0,
+                r"counted by the kernel: (\d+) key blocks loaded, (\d+) visited by row groups, (\d+) of "
+                r"them full\n  planned by the host: \1 key blocks loaded, \2 visited by row groups, "
+                r"\3 of them full\n", r"\n  ok\n")
+    test.expect("nothing scheduled", test.run(name, empty, "--check"), 0, r"check: 0 rows", r"ok")
+    test.expect("a length that is a bound",
+                test.run(name, test.write("bound.json", {
+                    "requests": [{"query_len": 1, "seq_len": 5, "seq_len_bound": 9}],
+                    "params": {"left": 1}})), 2, r"device 'cuda' needs exact lengths")
+    broken = test.path("no-driver")
+    os.mkdir(broken)
+    with open(os.path.join(broken, "libcuda.so.1"), "w", encoding="utf-8"):
+        pass
+    test.expect("no driver", test.run(name, plain, "--output", test.path("none"), drivers=broken), 2,
+                r"attn-run: error: device 'cuda': no CUDA driver: .*libcuda\.so\.1")
+    if os.path.exists(test.path("none")):
+        test.failures += 1
+        print("no driver: a file was written")
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory() as work:
+        test = Test(*sys.argv[1:], work)
+        check(test)
+    if test.failures:
+        sys.exit("%d failures" % test.failures)
+    print("ok")
+
+
+if __name__ == "__main__":
+    main()
