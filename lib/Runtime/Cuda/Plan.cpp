@@ -136,13 +136,19 @@ private:
     case TableKind::Ranges:
       table.data = layout.add(batch.tables[i].ranges);
       table.offsets = layout.add(batch.tables[i].rangeOffsets);
+      table.shape.extents[0] = static_cast<int64_t>(batch.tables[i].ranges.size());
       break;
     case TableKind::Documents:
       table.data = layout.add(batch.tables[i].documents);
       table.offsets = layout.add(batch.tables[i].documentOffsets);
+      table.shape.extents[0] = static_cast<int64_t>(batch.tables[i].documents.size());
       break;
     case TableKind::QueryRanges:
-      table.data = layout.add(native.tables()[i].data, batch.shape.numTokens() * sizeof(Range));
+      // No row covered: nothing was built.
+      if (native.tables()[i].data)
+        table.shape.extents[0] = batch.shape.numTokens();
+      table.data = layout.add(native.tables()[i].data,
+                              table.shape.extents[0] * static_cast<int64_t>(sizeof(Range)));
       table.offsets = table.data;
       break;
     }
