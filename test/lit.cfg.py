@@ -6,8 +6,10 @@ again and compare.
 """
 
 import os
+import sys
 
 import lit.formats
+import lit.util
 
 config.name = "attn"
 config.test_format = lit.formats.ShTest(execute_external=False)
@@ -30,5 +32,18 @@ def tool(name, folder, options=""):
 
 round_trip = " --verify-roundtrip" if os.environ.get("ATTN_ROUND_TRIP") else ""
 tool("attn-opt", config.attn_bin_dir, round_trip)
+tool("attn-compile", config.attn_bin_dir)
 for name in ["FileCheck", "not", "split-file"]:
     tool(name, config.llvm_tools_dir)
+
+# "ptx-loops" as the first word of a command: what stands in the loops of PTX.
+ptx_loops = os.path.join(config.test_source_root, "Pipeline", "ptx_loops.py")
+config.substitutions.append((r"(?<![-\w./%])ptx-loops(?![-\w./])", "%s %s" % (sys.executable, ptx_loops)))
+
+# ptxas, where attn-compile looks for it.
+toolkits = [name for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+for name in toolkits:
+    config.environment[name] = os.environ[name]
+folders = [os.environ.get("PATH", "")] + [os.path.join(os.environ[name], "bin") for name in toolkits]
+if lit.util.which("ptxas", os.pathsep.join(folders)):
+    config.available_features.add("ptxas")

@@ -410,8 +410,6 @@ static FailureOr<std::string> printStage(ModuleOp module, compiler::Stage stage,
   const std::string &target = getShownTarget(options);
   if (const TargetInfo *gpu = findTarget(target))
     return compiler::emitGpuStage(module, *gpu, stage, options);
-  if (stage != compiler::Stage::Llvm)
-    return module.emitError("target '" + target + "' has only the levels attn and llvm");
   PassManager passes(module.getContext());
   compiler::buildNativePipeline(passes);
   if (failed(passes.run(module)))
@@ -422,8 +420,26 @@ static FailureOr<std::string> printStage(ModuleOp module, compiler::Stage stage,
   return std::move(*text);
 }
 
+/// Whether the targets have `stage`.
+static llvm::Error checkStage(compiler::Stage stage, const CompileOptions &options) {
+  using compiler::Stage;
+  auto refuse = [](const Twine &text) {
+    return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
+  };
+  if (!llvm::any_of(options.targets, compiler::isGpuTarget) && stage != Stage::Attn &&
+      stage != Stage::Llvm)
+    return refuse("target '" + options.targets.front() + "' has only the levels attn and llvm");
+  if (stage == Stage::Cubin && options.ptxas.empty())
+    return refuse("level cubin needs ptxas, and none is given");
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::string> compiler::emitText(StringRef spec, StringRef name, Stage stage,
                                                const CompileOptions &options) {
+  if (llvm::Error error = checkTargets(options.targets))
+    return error;
+  if (llvm::Error error = checkStage(stage, options))
+    return error;
   return withSpec<std::string>(spec, name, options,
                                [&](ModuleOp module) { return printStage(module, stage, options); });
 }

@@ -27,11 +27,14 @@ namespace {
 class GpuCompilation {
 public:
   GpuCompilation(ModuleOp module, const TargetInfo &target, const CompileOptions &options)
-      : module(module), target(target), options(options) {
+      : module(module), target(target), options(options), place(module.getLoc()) {
     for (KernelOp kernel : module.getOps<KernelOp>()) {
       names.push_back(kernel.getSymName().str());
       symbols.push_back(getTileKernelName(kernel.getSymName()));
     }
+    // A module that the parser makes up has no place of its own.
+    if (auto kernels = module.getOps<KernelOp>(); !kernels.empty())
+      place = (*kernels.begin()).getLoc();
   }
 
   LogicalResult lowerToTile() {
@@ -67,8 +70,7 @@ public:
       explain("ptxas: " + complaint);
     std::string faults = result->report.faults();
     if (options.strictPtxas && !faults.empty())
-      return module.emitError() << "code of target '" << target.name
-                                << "' is not clean: " << faults;
+      return emitError(place) << "code of target '" << target.name << "' is not clean: " << faults;
     return result;
   }
 
@@ -85,7 +87,7 @@ private:
   template <class Value>
   FailureOr<Value> get(llvm::Expected<Value> value) {
     if (!value)
-      return module.emitError(llvm::toString(value.takeError()));
+      return emitError(place, llvm::toString(value.takeError()));
     return std::move(*value);
   }
 
@@ -111,6 +113,7 @@ private:
   ModuleOp module;
   const TargetInfo &target;
   const CompileOptions &options;
+  Location place;
   std::vector<std::string> names;   ///< of the kernels
   std::vector<std::string> symbols; ///< of what they become
   std::vector<core::CudaLaunch> launches;
@@ -173,8 +176,7 @@ FailureOr<std::string> compiler::emitGpuStage(ModuleOp module, const TargetInfo 
   FailureOr<std::string> ptx = compilation.emitPtx();
   if (failed(ptx) || stage == Stage::Ptx)
     return ptx;
-  if (options.ptxas.empty())
-    return module.emitError("level 'cubin' needs ptxas, and none is given");
+  assert(!options.ptxas.empty() && "checked by emitText");
   FailureOr<PtxasResult> assembled = compilation.assemble(*ptx);
   if (failed(assembled))
     return failure();

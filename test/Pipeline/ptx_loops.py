@@ -28,6 +28,10 @@ import sys
 Instruction = collections.namedtuple("Instruction", "predicate opcode operands local")
 
 
+# How many reasons of one check are printed.
+MOST_REASONS = 4
+
+
 class PtxError(Exception):
     pass
 
@@ -248,9 +252,13 @@ def check_full_clean(entry, elements):
     if len(full) != 1:
         return ["%d of %d KV loops have no mask code, expected 1" %
                 (len(full), len(full) + len(masked))]
-    # The guards of empty rows: a row's maximum, of two rows a thread.
-    selects = entry.count(full[0], r"selp\.")
-    return [] if selects <= 4 else ["the full KV loop has %d selp, expected at most 4" % selects]
+    why = []
+    # Guards of empty rows, of which a thread has two; comparisons of barriers and lanes besides.
+    for name, pattern, most in (("selp", r"selp\.", 4), ("setp", r"setp\.", 16)):
+        count = entry.count(full[0], pattern)
+        if count > most:
+            why.append("the full KV loop has %d %s, expected at most %d" % (count, name, most))
+    return why
 
 
 def check_partial_bits(entry, elements):
@@ -417,9 +425,12 @@ def main():
             for loop in entry.loops:
                 print(describe(entry, loop))
         for check in arguments.check:
-            for why in CHECKS[check](entry, arguments.elements):
+            reasons = CHECKS[check](entry, arguments.elements)
+            for why in reasons[:MOST_REASONS]:
                 print("%s: %s: %s" % (entry.name, check, why))
-                status = 1
+            if len(reasons) > MOST_REASONS:
+                print("%s: %s: %d more" % (entry.name, check, len(reasons) - MOST_REASONS))
+            status |= bool(reasons)
     return status
 
 
