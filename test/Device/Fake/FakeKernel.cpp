@@ -120,6 +120,8 @@ void Emulator::readTable(size_t i, const NativeTable &table) {
   }
   case TableKind::Ranges: {
     const int64_t count = offsetsOf(data.rangeOffsets);
+    if (table.extents[0] < count) // requests behind the last tile have some too
+      fail("a ranges table with the extent of another");
     const Range *ranges = static_cast<const Range *>(table.data);
     if (check("a ranges table", ranges, count + 1))
       data.ranges.assign(ranges, ranges + count);
@@ -127,6 +129,8 @@ void Emulator::readTable(size_t i, const NativeTable &table) {
   }
   case TableKind::Documents: {
     const int64_t count = offsetsOf(data.documentOffsets);
+    if (table.extents[0] < count) // requests behind the last tile have some too
+      fail("a documents table with the extent of another");
     const int32_t *documents = static_cast<const int32_t *>(table.data);
     if (check("a documents table", documents, count + 1))
       data.documents.assign(documents, documents + count);
@@ -137,7 +141,10 @@ void Emulator::readTable(size_t i, const NativeTable &table) {
     for (const TileHeader &tile : tiles)
       tokens = std::max<int64_t>(tokens, int64_t(tile.tokenBegin) + tile.rows);
     const Range *rows = static_cast<const Range *>(table.data);
-    if (check("a built table", rows, tokens + 1))
+    data.rows.assign(tokens, {-1, -1});
+    if (table.extents[0] != 0 && table.extents[0] < tokens)
+      fail("a built table with the extent of another");
+    else if (check("a built table", rows, table.extents[0] + 1) && table.extents[0])
       data.rows.assign(rows, rows + tokens);
     break;
   }
