@@ -21,7 +21,15 @@ IR = {"Support", "Core"}
 ANALYSIS = IR | {"Dialect/Attn/IR"}
 TRANSFORMS = ANALYSIS | {"Dialect/Attn/Analysis"}
 CONVERSION = TRANSFORMS | {"Conversion"}
-COMPILER = CONVERSION | {"Dialect/Attn/Transforms", "Conversion/AttnToLoops", "Reference", "Config"}
+COMPILER = CONVERSION | {
+    "Dialect/Attn/Transforms",
+    "Dialect/Tile/IR",
+    "Conversion/AttnToLoops",
+    "Conversion/AttnToTile",
+    "Conversion/TileToNvvm",
+    "Reference",
+    "Config",
+}
 # The tile dialect knows nothing of attn.
 TILE = {"Support", "Core"}
 EDGES = {
@@ -37,7 +45,9 @@ EDGES = {
     "Dialect/Tile/IR": TILE,
     "Conversion": CONVERSION | {"Conversion/AttnToLoops"},
     "Conversion/TileToNvvm": TILE | {"Dialect/Tile/IR", "Conversion"},
-    "Conversion/AttnToLoops": CONVERSION,
+    "Conversion/Regions": CONVERSION,
+    "Conversion/AttnToLoops": CONVERSION | {"Conversion/Regions"},
+    "Conversion/AttnToTile": CONVERSION | {"Conversion/Regions", "Dialect/Tile/IR"},
     "Compiler": COMPILER,
     "tools/tile-opt": {"Config", "Support", "Dialect/Tile/IR", "Conversion/TileToNvvm"},
     "tools/attn-opt": COMPILER | {"Compiler"},

@@ -11,9 +11,9 @@
 // The dense-mask entry walks the same loops, bounds included, and stores the test's result.
 
 #include "attn/Conversion/AttnToLoops/AttnToLoops.h"
+#include "attn/Conversion/Regions/RegionEmitter.h"
 
 #include "LoopContext.h"
-#include "RegionEmitter.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 

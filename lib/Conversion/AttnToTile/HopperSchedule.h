@@ -12,9 +12,8 @@
 
 #include "GpuContext.h"
 
-#include "../AttnToLoops/RegionEmitter.h"
-
 #include "attn/Conversion/AttnToTile/TargetInfo.h"
+#include "attn/Conversion/Regions/RegionEmitter.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
 
 namespace attn {

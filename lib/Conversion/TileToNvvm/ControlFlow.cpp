@@ -117,11 +117,11 @@ LogicalResult KernelLowering::emitOp(Operation &op) {
       .Default([&](Operation *o) -> LogicalResult {
         Values operands;
         for (Value operand : o->getOperands()) {
-          const Values &values = lookup(operand);
-          if (values.size() != 1)
+          auto values = known.find(operand);
+          if (values == known.end() || values->second.size() != 1)
             return o->emitError("takes a value of type ")
                    << operand.getType() << ", which is no scalar";
-          operands.push_back(values.front());
+          operands.push_back(values->second.front());
         }
         auto results = emitScalar(e, *o, operands);
         if (failed(results))

@@ -141,6 +141,12 @@ Block *Emitter::newBlock(TypeRange arguments) {
   return block;
 }
 
+void Emitter::enter(Block *block) {
+  if (block->getNextNode())
+    block->moveBefore(block->getParent(), block->getParent()->end());
+  builder.setInsertionPointToEnd(block);
+}
+
 void Emitter::branch(Block *block, ValueRange operands) {
   LLVM::BrOp::create(builder, loc, operands, block);
 }

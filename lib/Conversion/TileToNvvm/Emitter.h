@@ -83,7 +83,8 @@ public:
 
   // Blocks.
   mlir::Block *newBlock(mlir::TypeRange arguments = {});
-  void enter(mlir::Block *block) { builder.setInsertionPointToEnd(block); }
+  /// Goes on in `block`, which becomes the last: blocks stand in the order they are filled.
+  void enter(mlir::Block *block);
   void branch(mlir::Block *block, mlir::ValueRange operands = {});
   void branchIf(mlir::Value condition, mlir::Block *yes, mlir::Block *no);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ATTN_LIB_CONVERSION_ATTNTOLOOPS_REGIONEMITTER_H
-#define ATTN_LIB_CONVERSION_ATTNTOLOOPS_REGIONEMITTER_H
+//
+// Element-wise code of mask, score and per regions, for any target.
+#ifndef ATTN_CONVERSION_REGIONS_REGIONEMITTER_H
+#define ATTN_CONVERSION_REGIONS_REGIONEMITTER_H
 
 #include "attn/Dialect/Attn/IR/ElementContext.h"
 
@@ -29,4 +31,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_LIB_CONVERSION_ATTNTOLOOPS_REGIONEMITTER_H
+#endif // ATTN_CONVERSION_REGIONS_REGIONEMITTER_H

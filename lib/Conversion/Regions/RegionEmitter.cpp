@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "RegionEmitter.h"
+#include "attn/Conversion/Regions/RegionEmitter.h"
 
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 
@@ -147,6 +147,17 @@ static Value emitShift(OpBuilder &b, Operation &op, Value x, Value y) {
   return arith::SelectOp::create(b, loc, small, shifted, zero);
 }
 
+/// Minimum and maximum that count NaN as absent. Unlike arith's, they order -0 before +0.
+static Value emitNumber(OpBuilder &b, Operation &op, Value x, Value y) {
+  Location loc = op.getLoc();
+  Value ordered = isa<arith::MinNumFOp>(op) ? arith::MinimumFOp::create(b, loc, x, y).getResult()
+                                            : arith::MaximumFOp::create(b, loc, x, y).getResult();
+  Value xAbsent = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
+  Value yAbsent = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, y, y);
+  Value withoutY = arith::SelectOp::create(b, loc, yAbsent, x, ordered);
+  return arith::SelectOp::create(b, loc, xAbsent, y, withoutY);
+}
+
 Value RegionEmitter::emitGuarded(OpBuilder &builder, Operation &op) {
   auto operand = [&](unsigned i) { return context.lookup(op.getOperand(i)); };
   if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp,
@@ -163,6 +174,8 @@ Value RegionEmitter::emitGuarded(OpBuilder &builder, Operation &op) {
     Value one = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(1));
     return arith::DivFOp::create(builder, loc, one, math::SqrtOp::create(builder, loc, operand(0)));
   }
+  if (isa<arith::MinNumFOp, arith::MaxNumFOp>(op))
+    return emitNumber(builder, op, operand(0), operand(1));
   if (isa<arith::FPToSIOp>(op)) {
     // Saturates; NaN gives 0.
     Type type = op.getResult(0).getType();
