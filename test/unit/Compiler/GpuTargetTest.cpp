@@ -14,7 +14,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace attn;
 using compiler::CompileOptions;
@@ -289,6 +293,30 @@ TEST(GpuTarget, PtxasMakesTheFirstBinary) {
   auto again = compiler::compile(spec, "other.mlir", options);
   ASSERT_TRUE(static_cast<bool>(again)) << llvm::toString(again.takeError());
   EXPECT_EQ(core::serialize(*artifact), core::serialize(*again));
+}
+
+TEST(GpuTarget, ComplaintsOfPtxasAreSaidOrRefused) {
+  // A program that is called as ptxas is, and complains.
+  std::string path = testing::TempDir() + "attn-complaining-ptxas";
+  std::ofstream(path) << "#!/bin/sh\n"
+                         "echo \"ptxas info    : (C7510) Potential Performance Loss: wgmma\"\n"
+                         "echo code > \"$6\"\n";
+  ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  CompileOptions options = gpu();
+  options.ptxas = path;
+  std::vector<std::string> lines;
+  options.explain = [&](llvm::StringRef line) { lines.push_back(line.str()); };
+  std::string spec = kernel("heads(1) dim(64) q(bf16) kv(bf16)");
+  EXPECT_EQ(errorOf(spec, options), "");
+  ASSERT_FALSE(lines.empty());
+  EXPECT_EQ(lines.back(), "sm_90a: ptxas: (C7510) Potential Performance Loss: wgmma");
+  options.strictPtxas = true;
+  EXPECT_EQ(errorOf(spec, options), "test.mlir:1:1: error: code of target 'sm_90a' is not clean: "
+                                    "(C7510) Potential Performance Loss: wgmma");
+  EXPECT_EQ(emit(spec, Stage::Cubin, options).rfind("error: ", 0), 0u);
+  options.strictPtxas = false;
+  EXPECT_EQ(emit(spec, Stage::Cubin, options), "code\n");
+  ::unlink(path.c_str());
 }
 
 TEST(GpuTarget, WithoutPtxasThatIsSaid) {
