@@ -31,9 +31,10 @@ def tool(name, folder, options=""):
 
 
 round_trip = " --verify-roundtrip" if os.environ.get("ATTN_ROUND_TRIP") else ""
-tool("attn-opt", config.attn_bin_dir, round_trip)
+for name in ["attn-opt", "tile-opt"]:
+    tool(name, config.attn_bin_dir, round_trip)
 tool("attn-compile", config.attn_bin_dir)
-for name in ["FileCheck", "not", "split-file"]:
+for name in ["FileCheck", "llc", "mlir-translate", "not", "split-file"]:
     tool(name, config.llvm_tools_dir)
 
 # "ptx-loops" as the first word of a command: what stands in the loops of PTX.
