@@ -46,5 +46,7 @@ toolkits = [name for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
 for name in toolkits:
     config.environment[name] = os.environ[name]
 folders = [os.environ.get("PATH", "")] + [os.path.join(os.environ[name], "bin") for name in toolkits]
-if lit.util.which("ptxas", os.pathsep.join(folders)):
+ptxas = lit.util.which("ptxas", os.pathsep.join(folders))
+if ptxas:
     config.available_features.add("ptxas")
+    config.substitutions.append(("%ptxas", ptxas))
