@@ -18,7 +18,7 @@ string(REPLACE "." "[.]" version_pattern "${PROJECT_VERSION}")
 attn_add_version_test(attn-run "attn-run ${version_pattern}")
 
 if(ATTN_BUILD_COMPILER)
-  foreach(tool attn-compile attn-mask attn-opt)
+  foreach(tool attn-compile attn-mask attn-opt tile-opt)
     attn_add_version_test(${tool}
       "${LLVM_VERSION_MAJOR}[.]${LLVM_VERSION_MINOR}.*${tool} ${version_pattern}")
   endforeach()

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks that the constraints of dialect/attn/SPEC.md, the verifier and the tests name the same numbers.
+"""Checks that the constraints of a dialect's SPEC.md, its verifier and its tests name the same numbers.
 
-Every id of the table in SPEC.md has to occur in a message under lib/Dialect, and in an expected error of a
-lit test; every id that occurs there, or in the definitions under dialect/attn, has to stand in the table.
+Every id of the table in dialect/D/SPEC.md has to occur in a message under lib/Dialect, and in an expected
+error of a lit test; every id that occurs there, or in the definitions under dialect/D, has to stand in the
+table.
 
 usage: spec_ids.py [--self-test]
 """
@@ -14,7 +15,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ID = re.compile(r"attn-C\d+")
+DIALECTS = ["attn", "tile"]
 
 
 def read(pattern):
@@ -23,17 +24,22 @@ def read(pattern):
 
 
 def order(ids):
-    return sorted(ids, key=lambda name: int(name[len("attn-C"):]))
+    return sorted(ids, key=lambda name: int(name.split("-C")[1]))
 
 
-def check(spec, sources, definitions, tests):
+def rows_of(dialect, spec):
+    return re.findall(r"^\| (%s-C\d+) \|" % dialect, spec, re.M)
+
+
+def check(spec, sources, definitions, tests, dialect="attn"):
     """The list of complaints; empty if everything agrees."""
-    rows = re.findall(r"^\| (attn-C\d+) \|", spec, re.M)
+    found = re.compile(dialect + r"-C\d+").findall
+    rows = rows_of(dialect, spec)
     table = set(rows)
-    in_code = set(ID.findall(re.sub(r"//.*", "", sources)))
+    in_code = set(found(re.sub(r"//.*", "", sources)))
     in_tests = set()
     for error in re.findall(r"expected-error[^{]*\{\{(.*)\}\}", tests):
-        in_tests.update(ID.findall(error))
+        in_tests.update(found(error))
     problems = []
     for name in order(table):
         if rows.count(name) > 1:
@@ -43,7 +49,7 @@ def check(spec, sources, definitions, tests):
         if name not in in_tests:
             problems.append("%s is in SPEC.md, but no lit test expects it" % name)
     known = table
-    for where, ids in [("lib/Dialect", in_code), ("dialect/attn", set(ID.findall(definitions))),
+    for where, ids in [("lib/Dialect", in_code), ("dialect/" + dialect, set(found(definitions))),
                        ("a lit test", in_tests)]:
         problems += ["%s is in %s, but not in SPEC.md" % (name, where) for name in order(ids - known)]
     if not table:
@@ -78,14 +84,17 @@ def self_test():
 def main():
     if "--self-test" in sys.argv[1:]:
         return self_test()
-    spec = read("dialect/attn/SPEC.md")
-    problems = check(spec, read("lib/Dialect/**/*.cpp"), read("dialect/attn/IR/*.td"),
-                     read("test/**/*.mlir"))
-    for problem in problems:
-        print("error: " + problem)
-    if not problems:
-        print("%d constraints agree" % len(set(re.findall(r"^\| (attn-C\d+) \|", spec, re.M))))
-    return 1 if problems else 0
+    failed = False
+    for dialect in DIALECTS:
+        spec = read("dialect/%s/SPEC.md" % dialect)
+        problems = check(spec, read("lib/Dialect/**/*.cpp"), read("dialect/%s/IR/*.td" % dialect),
+                         read("test/**/*.mlir"), dialect)
+        for problem in problems:
+            print("error: " + problem)
+        if not problems:
+            print("%s: %d constraints agree" % (dialect, len(rows_of(dialect, spec))))
+        failed |= bool(problems)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
