@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// As ptx-loops.mlir, for the blocks of 64 keys that head dimension 256 has: 32 elements a thread.
+// As ptx-loops.mlir, for the shorter blocks that head dimension 256 has.
 // RUN: attn-compile %s --target=sm_90a --emit=ptx -o %t.ptx
-// RUN: ptx-loops %t.ptx --elements 32 --check full-clean --check partial-bits --check no-table-load --check no-scan
+// RUN: ptx-loops %t.ptx --check full-clean --check partial-bits --check no-table-load --check no-scan
 // RUN: attn-compile %s --target=sm_90a --emit=ptx --no-mask-passes -o %t.plain.ptx
-// RUN: not ptx-loops %t.plain.ptx --elements 32 --check partial-bits | FileCheck %s --check-prefix=BITS
-// RUN: not ptx-loops %t.plain.ptx --elements 32 --check no-table-load | FileCheck %s --check-prefix=LOAD
-// RUN: not ptx-loops %t.plain.ptx --elements 32 --check no-scan | FileCheck %s --check-prefix=SCAN
+// RUN: not ptx-loops %t.plain.ptx --check partial-bits | FileCheck %s --check-prefix=BITS
+// RUN: not ptx-loops %t.plain.ptx --check no-table-load | FileCheck %s --check-prefix=LOAD
+// RUN: not ptx-loops %t.plain.ptx --check no-scan | FileCheck %s --check-prefix=SCAN
 
 // BITS: attn_forward: partial-bits: the partial KV loop has
 // LOAD: attn_forward: no-table-load: the KV loop

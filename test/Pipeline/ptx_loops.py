@@ -5,11 +5,11 @@
 Splits each entry into basic blocks, finds its natural loops, and says what they hold. A KV loop is a
 loop with a matrix product (wgmma) in it and no such loop inside.
 
-usage: ptx_loops.py [--check NAME]... [--elements N] [FILE]     ('-' or nothing: standard input)
+usage: ptx_loops.py [--check NAME]... [FILE]     ('-' or nothing: standard input)
        ptx_loops.py --self-test
 
-Without --check: one line a loop. Checks, each over every entry (N: elements of a block that a thread
-holds, 64 by default; "per element" is at least N times in one round of the loop):
+Without --check: one line a loop. Checks, each over every entry ("per element": as many times in the code
+of one round as a thread holds scores of a block):
   full-clean      one KV loop has no select or bit test per element: code of full blocks
   partial-bits    the other tests bits: and, setp and selp per element, but no shift per element
   partial-element the other tests the mask per element, by setp and selp
@@ -189,6 +189,17 @@ class Entry:
 
         return [l for l in self.loops if multiplies(l) and not any(multiplies(i) for i in l.inner)]
 
+    def elements(self, loop):
+        """Scores that a thread holds: half the columns of the product of two tiles in shared memory.
+
+        Where the left one comes from registers it is the product with V.
+        """
+        for i in loop.instructions(self.blocks):
+            shape = re.match(r"wgmma\.mma_async\..*\.m64n(\d+)k", i.opcode)
+            if shape and not re.match(r"\{[^}]*\}\s*,\s*\{", i.operands):
+                return int(shape.group(1)) // 2
+        raise PtxError("the KV loop at block %d has no product of two shared tiles" % loop.header)
+
     def count(self, loop, pattern, numbers=None):
         """How many instructions of `loop`, or of some blocks of it, begin with `pattern`."""
         return sum(bool(re.match(pattern, i.opcode)) for i in loop.instructions(self.blocks, numbers))
@@ -233,22 +244,21 @@ def describe(entry, loop):
 SHIFT = r"(shl|shr|shf)\."
 
 
-def mask_code(entry, loop, elements):
-    """Kinds of instruction that the loop has once an element or more often, of those a mask needs."""
-    return [name for name, pattern in (("selp", r"selp\."), ("and + setp", None))
-            if (entry.count(loop, pattern) if pattern
-                else min(entry.count(loop, r"and\.b32"), entry.count(loop, r"setp\."))) >= elements]
+def has_mask_code(entry, loop):
+    """Whether the loop selects or tests bits for each element."""
+    selects, tests = entry.count(loop, r"selp\."), entry.count(loop, r"setp\.")
+    return max(selects, min(entry.count(loop, r"and\.b32"), tests)) >= entry.elements(loop)
 
 
-def by_class(entry, elements):
+def by_class(entry):
     """KV loops without and with mask code."""
     loops = entry.kv_loops()
-    masked = [loop for loop in loops if mask_code(entry, loop, elements)]
+    masked = [loop for loop in loops if has_mask_code(entry, loop)]
     return [loop for loop in loops if loop not in masked], masked
 
 
-def check_full_clean(entry, elements):
-    full, masked = by_class(entry, elements)
+def check_full_clean(entry):
+    full, masked = by_class(entry)
     if len(full) != 1:
         return ["%d of %d KV loops have no mask code, expected 1" %
                 (len(full), len(full) + len(masked))]
@@ -261,11 +271,11 @@ def check_full_clean(entry, elements):
     return why
 
 
-def check_partial_bits(entry, elements):
-    masked = by_class(entry, elements)[1]
+def check_partial_bits(entry):
+    masked = by_class(entry)[1]
     if len(masked) != 1:
         return ["%d KV loops have mask code, expected 1" % len(masked)]
-    why = []
+    why, elements = [], entry.elements(masked[0])
     for name, pattern in (("and", r"and\.b32"), ("setp.eq or setp.ne", r"setp\.(eq|ne)\."),
                           ("selp", r"selp\.")):
         count = entry.count(masked[0], pattern)
@@ -281,16 +291,17 @@ def check_partial_bits(entry, elements):
     return why
 
 
-def check_partial_element(entry, elements):
-    masked = by_class(entry, elements)[1]
+def check_partial_element(entry):
+    masked = by_class(entry)[1]
     if len(masked) != 1:
         return ["%d KV loops have mask code, expected 1" % len(masked)]
+    elements = entry.elements(masked[0])
     return ["the partial KV loop has %d %s, expected at least %d" % (count, name, elements)
             for name, pattern in (("setp", r"setp\."), ("selp", r"selp\."))
             for count in [entry.count(masked[0], pattern)] if count < elements]
 
 
-def check_no_table_load(entry, elements):
+def check_no_table_load(entry):
     why = []
     for loop in entry.kv_loops():
         # Code that hides keys is its own loop or stands in blocks that not every round takes.
@@ -302,13 +313,13 @@ def check_no_table_load(entry, elements):
         if sometimes and not entry.count(loop, r"st\.shared"):
             why.append("the KV loop at block %d has %d ld.global and hides no keys" %
                        (loop.header, sometimes))
-        if sometimes >= elements // 2:
+        if sometimes >= entry.elements(loop) // 2:
             why.append("the KV loop at block %d has %d ld.global beside those of every round" %
                        (loop.header, sometimes))
     return why
 
 
-def check_no_scan(entry, elements):
+def check_no_scan(entry):
     return ["the KV loop at block %d has a loop inside with %d ld.global" % (inner.header, count)
             for loop in entry.kv_loops() for inner in loop.inner
             for count in [entry.count(inner, r"ld\.global")]
@@ -327,6 +338,7 @@ CHECKS = {"full-clean": check_full_clean, "partial-bits": check_partial_bits,
 PIECES = {
     "product": "{ .reg .pred p; W: bra W; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
                "{%f1, %f2}, a, b, p, 1, 1; @p bra W; }",
+    "pv": "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {%f1, %f2}, {%r1, %r2}, b, p, 1, 1;",
     "bits": "and.b32 %r1, %r2, 4; setp.eq.b32 %p1, %r1, 0; selp.f32 %f1, %f2, %f3, %p1;",
     "compare": "setp.lt.s32 %p1, %r1, %r2; selp.f32 %f1, %f2, %f3, %p1;",
     "shift": "shr.u32 %r2, %r2, 1;",
@@ -351,7 +363,7 @@ def sample(full, partial, inner="", rare=""):
 
 
 def self_test():
-    clean, bits = "product product", "product product 4bits"
+    clean, bits = "pv product", "pv product 4bits"
     # (PTX, check, whether it holds)
     cases = [
         (sample(clean, bits), "full-clean", True),
@@ -361,9 +373,9 @@ def self_test():
         (sample(clean, bits), "partial-bits", True),
         (sample(clean, bits + " shift shift shift"), "partial-bits", True),
         (sample(clean, bits + " 4shift"), "partial-bits", False),
-        (sample(clean, "product product 4compare"), "partial-bits", False),
+        (sample(clean, "pv product 4compare"), "partial-bits", False),
         (sample(clean, clean), "partial-bits", False),
-        (sample(clean, "product product 4compare"), "partial-element", True),
+        (sample(clean, "pv product 4compare"), "partial-element", True),
         (sample(clean, clean), "partial-element", False),
         (sample(clean, bits), "no-table-load", True),
         (sample(clean, bits + " load"), "no-table-load", False),
@@ -378,7 +390,7 @@ def self_test():
     ]
     wrong = 0
     for number, (ptx, check, holds) in enumerate(cases):
-        why = [w for entry in read_entries(ptx) for w in CHECKS[check](entry, 4)]
+        why = [w for entry in read_entries(ptx) for w in CHECKS[check](entry)]
         if (not why) != holds:
             wrong += 1
             print("self-test %d: %s is expected %s, got %s" %
@@ -404,7 +416,6 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?", default="-")
     parser.add_argument("--check", action="append", default=[], choices=sorted(CHECKS))
-    parser.add_argument("--elements", type=int, default=64)
     parser.add_argument("--self-test", action="store_true")
     arguments = parser.parse_args()
     if arguments.self_test:
@@ -425,7 +436,10 @@ def main():
             for loop in entry.loops:
                 print(describe(entry, loop))
         for check in arguments.check:
-            reasons = CHECKS[check](entry, arguments.elements)
+            try:
+                reasons = CHECKS[check](entry)
+            except PtxError as error:
+                reasons = [str(error)]
             for why in reasons[:MOST_REASONS]:
                 print("%s: %s: %s" % (entry.name, check, why))
             if len(reasons) > MOST_REASONS:
