@@ -55,6 +55,7 @@ attn.kernel @dense heads(8) kv_heads(2) dim(128) q(f16) kv(f16) {
 // CHECK-NOT: tile.range_bits
 // CHECK-NOT: tile.tests_visible
 // RAW-LABEL: tile.kernel @attn.forward.causal
+// RAW: tile.consumers groups(2)
 // RAW-NOT: tile.range_bits
 // RAW: tile.hide_unseen
 // RAW: tile.tests_visible
@@ -84,11 +85,11 @@ attn.kernel @two_runs heads(8) kv_heads(4) dim(256) q(bf16) kv(bf16) params(%lef
   }
 }
 
-// A mask with holes: the predicate per element, rows and columns hidden by what it keeps; without
+// A mask with holes has the shape for predicates, two row groups and 64 keys: the predicate per element, rows and columns hidden by what it keeps; without
 // branches, so it stays beside the product under way.
 // CHECK-LABEL: tile.kernel @attn.forward.table
 // CHECK: tile.wait_mma 1
-// CHECK: %[[BITS:.*]] = tile.map {{.*}} -> !tile.bits<64x128>
+// CHECK: %[[BITS:.*]] = tile.map {{.*}} -> !tile.bits<64x64>
 // CHECK-NOT: scf.if
 // CHECK: tile.select %[[BITS]]
 // CHECK: tile.hide_unseen {{.*}} keep %[[BITS]]
