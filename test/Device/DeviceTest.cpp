@@ -9,6 +9,7 @@
 #include "attn/Runtime/BatchIO.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
@@ -64,30 +65,35 @@ struct Loaded {
 /// Tiles by definition, from the kept pairs of each (row group, key block).
 TileCounters bruteForce(const Batch &batch, const CudaLaunch &launch, const Keep &keep,
                         bool perHead) {
-  TileCounters counts{};
   const BatchShape &s = batch.shape;
   const uint64_t sharing = perHead ? 1 : batch.numHeads;
+  std::atomic<uint64_t> loaded{0}, visited{0}, full{0};
+  auto visit = [&](int64_t b, int64_t h, int64_t tile, int64_t block) {
+    bool isLoaded = false;
+    for (int64_t g = 0; g < launch.groups; ++g) {
+      const int64_t first = tile + g * 64;
+      const int64_t last = std::min(first + 64, s.queryLen(RequestIndex(b)));
+      int64_t kept = 0;
+      for (int64_t i = first; i < last; ++i)
+        for (int64_t k = block * launch.keyTile; k < (block + 1) * launch.keyTile; ++k)
+          kept += k >= s.keyBegin[b] && k < s.keyEnd[b] && keep(b, h, s.contextLen[b] + i, k);
+      isLoaded |= kept > 0;
+      visited += kept > 0 ? sharing : 0;
+      full += kept > 0 && kept == (last - first) * launch.keyTile ? sharing : 0;
+    }
+    loaded += isLoaded ? sharing : 0;
+  };
   for (int64_t b = 0; b < s.numReqs(); ++b) {
-    const int64_t rows = s.queryLen(RequestIndex(b));
     const int64_t blocks = (s.keyEnd[b] + launch.keyTile - 1) / launch.keyTile;
-    for (int64_t h = 0; h < (perHead ? batch.numHeads : 1); ++h)
-      for (int64_t tile = 0; tile < rows; tile += launch.queryTile())
-        for (int64_t block = 0; block < blocks; ++block) {
-          bool loaded = false;
-          for (int64_t g = 0; g < launch.groups; ++g) {
-            const int64_t first = tile + g * 64, last = std::min(first + 64, rows);
-            int64_t kept = 0;
-            for (int64_t i = first; i < last; ++i)
-              for (int64_t k = block * launch.keyTile; k < (block + 1) * launch.keyTile; ++k)
-                kept += k >= s.keyBegin[b] && k < s.keyEnd[b] && keep(b, h, s.contextLen[b] + i, k);
-            loaded |= kept > 0;
-            counts.visited += kept > 0 ? sharing : 0;
-            counts.full += kept > 0 && kept == (last - first) * launch.keyTile ? sharing : 0;
-          }
-          counts.loaded += loaded ? sharing : 0;
-        }
+    const int64_t heads = perHead ? batch.numHeads : 1;
+    const int64_t tiles =
+        (s.queryLen(RequestIndex(b)) + launch.queryTile() - 1) / launch.queryTile();
+    parallelFor(heads * tiles, [&](int64_t i) {
+      for (int64_t block = 0; block < blocks; ++block)
+        visit(b, i / tiles, i % tiles * launch.queryTile(), block);
+    });
   }
-  return counts;
+  return {loaded, visited, full};
 }
 
 std::string text(const TileCounters &c) {

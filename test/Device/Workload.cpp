@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <numeric>
 #include <thread>
 
@@ -24,6 +25,21 @@ std::string Layout::text() const {
 }
 
 double device::rowBar(DType type) { return type == DType::F16 ? 2e-3 : 8e-3; }
+
+void device::parallelFor(int64_t count, const std::function<void(int64_t)> &work) {
+  std::atomic<int64_t> next{0};
+  auto loop = [&] {
+    for (int64_t i; (i = next.fetch_add(1)) < count;)
+      work(i);
+  };
+  const int64_t threads = std::min<int64_t>(count, std::thread::hardware_concurrency());
+  std::vector<std::thread> workers;
+  for (int64_t i = 1; i < threads; ++i)
+    workers.emplace_back(loop);
+  loop();
+  for (std::thread &worker : workers)
+    worker.join();
+}
 
 Workload::Workload(const KernelSpec &spec, rt::BoundBatch boundBatch, const Keep &keep,
                    bool perHead, Layout layout, std::mt19937 &rng)
@@ -98,15 +114,17 @@ void Workload::findVisible(const Keep &keep, bool perHead) {
   const int64_t group = spec.numHeads / spec.numKvHeads;
   visible.assign(kv.size(), 0);
   kept.assign(tokens * (perHead ? spec.numHeads : 1), 0);
-  for (int64_t b = 0; b < s.numReqs(); ++b) {
+  std::mutex mutex;
+  // Keys [begin, end) of request b; `counts` is this worker's.
+  auto visit = [&](int64_t b, int64_t begin, int64_t end, std::vector<int64_t> &counts) {
     const int64_t rows = s.queryLen(RequestIndex(b));
-    for (int64_t k = s.keyBegin[b]; k < s.keyEnd[b]; ++k) {
+    for (int64_t k = begin; k < end; ++k) {
       bool seen = false;
       for (int64_t h = 0; h < spec.numHeads; ++h) {
         if (h == 0 || perHead)
           for (int64_t i = 0; i < rows; ++i)
             if (keep(b, h, s.contextLen[b] + i, k)) {
-              ++kept[(perHead ? h * tokens : 0) + s.queryStartLoc[b] + i];
+              ++counts[(perHead ? h * tokens : 0) + s.queryStartLoc[b] + i];
               seen = true;
             }
         if ((h + 1) % group)
@@ -120,7 +138,17 @@ void Workload::findVisible(const Keep &keep, bool perHead) {
         seen = seen && !perHead;
       }
     }
-  }
+  };
+  constexpr int64_t kPiece = 256;
+  for (int64_t b = 0; b < s.numReqs(); ++b)
+    parallelFor((s.keyEnd[b] - s.keyBegin[b] + kPiece - 1) / kPiece, [&](int64_t piece) {
+      const int64_t begin = s.keyBegin[b] + piece * kPiece;
+      std::vector<int64_t> counts(kept.size(), 0);
+      visit(b, begin, std::min(begin + kPiece, s.keyEnd[b]), counts);
+      const std::lock_guard<std::mutex> lock(mutex);
+      for (size_t i = 0; i < kept.size(); ++i)
+        kept[i] += counts[i];
+    });
 }
 
 void Workload::clearKeys() {
@@ -241,27 +269,18 @@ reference::Output device::parallelReference(const Problem &problem) {
   reference::Output all;
   all.o.resize(tokens * heads * dim);
   all.lse.resize(heads * tokens);
-  std::atomic<int64_t> next{0};
-  auto work = [&] {
-    for (int64_t begin; (begin = next.fetch_add(piece)) < tokens;) {
-      const int64_t end = std::min(begin + piece, tokens);
-      const Batch part = tokensOf(*problem.batch, begin, end);
-      Problem slice = problem;
-      slice.batch = &part;
-      const reference::Output out = reference::run(slice);
-      std::copy(out.o.begin() + begin * heads * dim, out.o.begin() + end * heads * dim,
-                all.o.begin() + begin * heads * dim);
-      for (int64_t h = 0; h < heads; ++h)
-        std::copy(out.lse.begin() + h * end + begin, out.lse.begin() + (h + 1) * end,
-                  all.lse.begin() + h * tokens + begin);
-    }
-  };
-  std::vector<std::thread> workers;
-  for (unsigned i = 1; i < threads; ++i)
-    workers.emplace_back(work);
-  work();
-  for (std::thread &worker : workers)
-    worker.join();
+  parallelFor((tokens + piece - 1) / piece, [&](int64_t i) {
+    const int64_t begin = i * piece, end = std::min(begin + piece, tokens);
+    const Batch part = tokensOf(*problem.batch, begin, end);
+    Problem slice = problem;
+    slice.batch = &part;
+    const reference::Output out = reference::run(slice);
+    std::copy(out.o.begin() + begin * heads * dim, out.o.begin() + end * heads * dim,
+              all.o.begin() + begin * heads * dim);
+    for (int64_t h = 0; h < heads; ++h)
+      std::copy(out.lse.begin() + h * end + begin, out.lse.begin() + (h + 1) * end,
+                all.lse.begin() + h * tokens + begin);
+  });
   return all;
 }
 

@@ -88,6 +88,9 @@ private:
   attn::core::TileCounters counts{};
 };
 
+/// Calls work(i) for each i in [0, count) from all cores; calls are handed out as cores come free.
+void parallelFor(int64_t count, const std::function<void(int64_t)> &work);
+
 /// The reference, tokens shared out to all cores.
 attn::reference::Output parallelReference(const attn::core::Problem &problem);
 
