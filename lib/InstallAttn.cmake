@@ -23,7 +23,7 @@ if(ATTN_BUILD_COMPILER)
         FILES_MATCHING PATTERN "*.h")
     endif()
   endforeach()
-  foreach(folder attn conversion)
+  foreach(folder attn conversion tile)
     install(DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/dialect/${folder}"
       DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attn/generated
       FILES_MATCHING PATTERN "*.h.inc" PATTERN CMakeFiles EXCLUDE)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks every example in the documentation.
 
-- Each fenced block marked `mlir` in README.md, docs/ and dialect/attn/SPEC.md must parse, verify and survive
+- Each fenced block marked `mlir` in README.md, docs/ and the SPEC.md of a dialect must parse, verify and survive
   a round trip through attn-opt. A block marked `mlir PATH` must be the kernel of that file, word for word.
 - The description of each operation in dialect/attn/IR has an example that does the same, inside a kernel
   that declares the values the example uses.
@@ -20,7 +20,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/*.md", "dialect/attn/SPEC.md"]
+PAGES = ["README.md", "CONTRIBUTING.md", "docs/*.md", "dialect/attn/SPEC.md", "dialect/tile/SPEC.md"]
 FENCE = re.compile(r"^```(\w*) ?([^\n]*)\n(.*?)^```$", re.M | re.S)
 
 # Around an example that is not a kernel by itself: parameters and tables by the names examples use.

@@ -31,6 +31,7 @@ int main(int argc, char **argv) {
   registry.insert<tile::TileDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
                   mlir::scf::SCFDialect, mlir::LLVM::LLVMDialect, mlir::NVVM::NVVMDialect>();
   mlir::registerPass([] { return createConvertTileToNvvmPass(); });
+  mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   std::string header = mlir::registerCLIOptions(
       std::string("tile-opt: passes over GPU kernels (dialect tile)\n\n") + tool::kExitStatusHelp,

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FoldInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -139,6 +140,17 @@ LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError, int
 #define GET_TYPEDEF_CLASSES
 #include "tile/IR/TileTypes.cpp.inc"
 
+namespace {
+/// Constants of a role stay in it: a kernel's body takes none (tile-C6).
+struct TileFoldInterface : public DialectFoldInterface {
+  using DialectFoldInterface::DialectFoldInterface;
+
+  bool shouldMaterializeInto(Region *region) const final {
+    return isa<ProducerOp, ConsumersOp>(region->getParentOp());
+  }
+};
+} // namespace
+
 void TileDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
@@ -148,4 +160,5 @@ void TileDialect::initialize() {
 #define GET_TYPEDEF_LIST
 #include "tile/IR/TileTypes.cpp.inc"
       >();
+  addInterfaces<TileFoldInterface>();
 }
