@@ -13,8 +13,10 @@ using namespace attn::tile;
 /// groups for one row group each, after them one for each set of row groups.
 static constexpr int64_t kFirstGroupBarrier = 1;
 
-Value KernelLowering::emitLoadShared(Value address) {
-  return e.assembly("ld.shared.b32 $0, [$1];", "=r,r", {address}, {e.getBuilder().getI32Type()})[0];
+Value KernelLowering::emitLoadSharedIf(Value condition, Value address) {
+  return e.assembly("{\n.reg .pred P;\nsetp.ne.b32 P, $1, 0;\nmov.b32 $0, 0;\n"
+                    "@P ld.shared.b32 $0, [$2];\n}",
+                    "=&r,r,r", {condition, address}, {e.getBuilder().getI32Type()})[0];
 }
 
 void KernelLowering::emitZeroRows(const Ring &ring, Value stage,
@@ -100,12 +102,11 @@ void KernelLowering::emitHideUnseen(HideUnseenOp op) {
               e.shl(e.add(e.mul(laneOfQuad, e.i32(words)), e.lshr(element, e.i32(5))), e.i32(2)));
     Value seen = e.i32(0);
     for (int64_t g = 0; g < groups; ++g) {
-      Value all = e.i32(0);
+      // Groups that do not share left nothing here and may be writing for another use.
+      Value shares = e.bitAnd(sharing, e.i32(1 << g));
       for (int64_t w = 0; w < warps; ++w)
-        all = e.bitOr(all, emitLoadShared(e.add(place, e.i32(g * groupBytes + w * warpBytes))));
-      // Groups that do not share left nothing here.
-      Value shares = e.cmp(IntPredicate::ne, e.bitAnd(sharing, e.i32(1 << g)), e.i32(0));
-      seen = e.bitOr(seen, e.select(shares, all, e.i32(0)));
+        seen = e.bitOr(
+            seen, emitLoadSharedIf(shares, e.add(place, e.i32(g * groupBytes + w * warpBytes))));
     }
     Value bit = e.bitAnd(e.lshr(seen, e.bitAnd(element, e.i32(31))), e.i32(1));
     return e.cmp(IntPredicate::ne, bit, e.i32(0));

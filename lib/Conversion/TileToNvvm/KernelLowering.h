@@ -94,7 +94,7 @@ private:
   /// Zeroes the rows of a stage for which `isSeen` gives false; then the row group may multiply.
   void emitZeroRows(const Ring &ring, mlir::Value stage,
                     llvm::function_ref<mlir::Value(mlir::Value)> isSeen);
-  mlir::Value emitLoadShared(mlir::Value address);
+  mlir::Value emitLoadSharedIf(mlir::Value condition, mlir::Value address);
 
   // Fragments (Fragments.cpp, Maps.cpp, Stores.cpp).
   void emitFill(FillOp op);

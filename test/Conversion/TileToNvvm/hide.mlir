@@ -133,16 +133,13 @@ tile.kernel @hide_unseen words(1) {
     // CHECK: %[[WORDOF:.*]] = llvm.lshr %[[ELEMENT]], %[[C5]] : i32
     // CHECK: %[[BYTES:.*]] = llvm.shl %{{.*}}, %[[C2]] : i32
     // CHECK-NEXT: %[[PLACE:.*]] = llvm.add %[[BASE]], %[[BYTES]] : i32
-    // Four warps of either group; those that do not share do not count.
-    // CHECK-COUNT-4: ld.shared.b32
-    // CHECK: %[[ALL0:.*]] = llvm.or
-    // CHECK-NEXT: %[[IN0:.*]] = llvm.and %[[SHARING]], %[[C1]] : i32
-    // CHECK-NEXT: %[[HAS0:.*]] = llvm.icmp "ne" %[[IN0]], %[[C0]] : i32
-    // CHECK-NEXT: llvm.select %[[HAS0]], %[[ALL0]], %[[C0]] : i1, i32
-    // CHECK-COUNT-3: ld.shared.b32
+    // Four warps of either group; words of groups that do not share are not read.
+    // CHECK: %[[IN0:.*]] = llvm.and %[[SHARING]], %[[C1]] : i32
+    // CHECK-COUNT-4: "{\0A.reg .pred P;\0Asetp.ne.b32 P, $1, 0;\0Amov.b32 $0, 0;\0A@P ld.shared.b32 $0, [$2];\0A}", "=&r,r,r,~{memory}" %[[IN0]],
+    // CHECK: %[[IN1:.*]] = llvm.and %[[SHARING]], %[[C2]] : i32
+    // CHECK-COUNT-3: ld.shared.b32 $0, [$2];\0A}", "=&r,r,r,~{memory}" %[[IN1]],
     // CHECK: %[[LAST:.*]] = llvm.add %[[PLACE]], %[[C112]] : i32
-    // CHECK-NEXT: ld.shared.b32 {{.*}} %[[LAST]]
-    // CHECK: llvm.and %[[SHARING]], %[[C2]] : i32
+    // CHECK-NEXT: ld.shared.b32 {{.*}} %[[IN1]], %[[LAST]]
     // CHECK: %[[SEEN:.*]] = llvm.or
     // CHECK-NEXT: %[[NUMBER:.*]] = llvm.and %[[ELEMENT]], %[[C31]] : i32
     // CHECK-NEXT: llvm.lshr %[[SEEN]], %[[NUMBER]] : i32
