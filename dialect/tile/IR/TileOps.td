@@ -382,6 +382,20 @@ def Tile_RowFinishOp : Tile_Op<"row_finish", [Tile_InConsumers, Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_WarpAnyOp : Tile_Op<"warp_any"> {
+  let summary = "Whether any of the 16 rows of the warp has the value true.";
+  let description = [{
+    The same in every lane of a warp; other warps of the row group may differ. A branch on it may hold
+    no product and no wait for one, and none may be under way.
+
+    Example: `%any = tile.warp_any %changed : !tile.rows<i1>`
+  }];
+  let arguments = (ins Tile_RowsType:$rows);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$rows attr-dict `:` type($rows)";
+  let hasVerifier = 1;
+}
+
 def Tile_ToOperandOp : Tile_Op<"to_operand", [Tile_InConsumers, Pure]> {
   let summary = "Rounds an acc fragment to 16 bits as an operand; no data moves between threads.";
   let description = [{

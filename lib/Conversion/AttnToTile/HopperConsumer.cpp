@@ -324,6 +324,24 @@ Value HopperSchedule::emitRescale(OpBuilder &builder, Value o, Value factor) {
       })[0];
 }
 
+/// As emitRescale, left out where no row of the warp changes: most blocks raise no maximum. The
+/// result is the same bit for bit.
+Value HopperSchedule::emitLazyRescale(OpBuilder &builder, Value o, Value factor) {
+  Location loc = getLoc();
+  Value changed = mapRows(
+      builder, loc, rowsOf(builder.getI1Type()), factor, [&](OpBuilder &b, ValueRange arguments) {
+        Value one = TileEmitter(b, loc).f32(1);
+        return SmallVector<Value>{
+            arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, arguments[0], one)};
+      })[0];
+  Value any = tile::WarpAnyOp::create(builder, loc, builder.getI1Type(), changed);
+  auto rescaled = scf::IfOp::create(
+      builder, loc, any,
+      [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, emitRescale(b, o, factor)); },
+      [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, o); });
+  return rescaled.getResult(0);
+}
+
 static Value toWeights(OpBuilder &builder, Location loc, Value weights, Type element) {
   auto source = cast<tile::FragmentType>(weights.getType());
   auto type = tile::FragmentType::get(builder.getContext(), source.getRows(), source.getCols(),
@@ -372,7 +390,7 @@ HopperSchedule::emitBlock(OpBuilder &builder, BlockKind kind, const EntryScalars
   tile::ReleaseOp::create(builder, loc, ringV, before);
   Value next = toWeights(builder, loc, softmax.weights, kernel.getQType());
   State after = state;
-  after.o = emitRescale(builder, o, softmax.factor);
+  after.o = emitLazyRescale(builder, o, softmax.factor);
   after.max = softmax.max;
   after.sum = softmax.sum;
   if (kind == BlockKind::Partial)

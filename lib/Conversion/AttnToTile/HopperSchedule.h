@@ -99,6 +99,7 @@ private:
   Softmax emitSoftmax(mlir::OpBuilder &builder, mlir::Value scores, mlir::Value max,
                       mlir::Value sum);
   mlir::Value emitRescale(mlir::OpBuilder &builder, mlir::Value o, mlir::Value factor);
+  mlir::Value emitLazyRescale(mlir::OpBuilder &builder, mlir::Value o, mlir::Value factor);
   void emitEpilogue(mlir::OpBuilder &builder, const State &state);
   void emitCounters(mlir::OpBuilder &builder, const State &state);
   mlir::Value groupClass(TileEmitter &e, mlir::Value classes);

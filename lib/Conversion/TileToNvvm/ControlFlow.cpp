@@ -105,6 +105,7 @@ LogicalResult KernelLowering::emitOp(Operation &op) {
       .Case<RowMaxOp>([&](auto o) { return done([&] { emitRowMax(o); }); })
       .Case<RowSumOp>([&](auto o) { return done([&] { emitRowSum(o); }); })
       .Case<RowFinishOp>([&](auto o) { return done([&] { emitRowFinish(o); }); })
+      .Case<WarpAnyOp>([&](auto o) { return done([&] { emitWarpAny(o); }); })
       .Case<ToOperandOp>([&](auto o) { return done([&] { emitToOperand(o); }); })
       .Case<RangeBitsOp>([&](auto o) { return done([&] { emitRangeBits(o); }); })
       .Case<BitsOrOp>([&](auto o) { return done([&] { emitBitsOr(o); }); })

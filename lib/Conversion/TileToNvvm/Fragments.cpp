@@ -5,6 +5,8 @@
 
 #include "KernelLowering.h"
 
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
 using namespace mlir;
 using namespace attn::tile;
 
@@ -55,6 +57,14 @@ void KernelLowering::emitRowFinish(RowFinishOp op) {
     for (int64_t distance : {1, 2})
       value = e.fadd(value, e.shuffleXor(value, distance));
   bind(op.getResult(), rows);
+}
+
+void KernelLowering::emitWarpAny(WarpAnyOp op) {
+  const Values &rows = lookup(op.getRows());
+  OpBuilder &b = e.getBuilder();
+  Value any = NVVM::VoteSyncOp::create(b, e.getLoc(), b.getI1Type(), e.i32(-1),
+                                       e.bitOr(rows[0], rows[1]), NVVM::VoteSyncKind::any);
+  bind(op.getResult(), {any});
 }
 
 Values KernelLowering::packPairs(const Values &registers, Type element) {

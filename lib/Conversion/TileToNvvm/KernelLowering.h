@@ -103,6 +103,7 @@ private:
   void emitRowMax(RowMaxOp op);
   void emitRowSum(RowSumOp op);
   void emitRowFinish(RowFinishOp op);
+  void emitWarpAny(WarpAnyOp op);
   void emitToOperand(ToOperandOp op);
   void emitRangeBits(RangeBitsOp op);
   void emitBitsOr(BitsOrOp op);

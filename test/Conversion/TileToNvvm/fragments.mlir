@@ -39,6 +39,21 @@ tile.kernel @rows words(1) {
     // CHECK: %[[T2:.*]] = nvvm.shfl.sync bfly %{{.*}}, %[[T1]], %[[TWO]], %{{.*}} : f32 -> f32
     // CHECK: %[[SUM0:.*]] = llvm.fadd %[[T1]], %[[T2]] : f32
     %sum = tile.row_finish %part : !tile.rows<f32, partial> -> !tile.rows<f32>
+    %big = tile.map_rows %sum : !tile.rows<f32> -> !tile.rows<i1> {
+    ^bb0(%x: f32, %row: i32):
+      %one = arith.constant 1.0 : f32
+      %c = arith.cmpf une, %x, %one : f32
+      tile.yield %c : i1
+    }
+    // CHECK: %[[BIG0:.*]] = llvm.fcmp "une" %[[SUM0]], %{{.*}} : f32
+    // CHECK: %[[BIG1:.*]] = llvm.fcmp "une" %{{.*}}, %{{.*}} : f32
+    // CHECK: %[[EITHER:.*]] = llvm.or %[[BIG0]], %[[BIG1]] : i1
+    // CHECK: %[[ANY:.*]] = nvvm.vote.sync any %{{.*}}, %[[EITHER]] -> i1
+    %any = tile.warp_any %big : !tile.rows<i1>
+    // CHECK: llvm.cond_br %[[ANY]]
+    scf.if %any {
+      tile.store_rows %sum, %args, %group : !tile.rows<f32>, !llvm.ptr
+    }
     // CHECK: %[[D0:.*]] = llvm.fsub %[[SUM0]], %[[M0]] : f32
     // CHECK: llvm.fsub %{{.*}}, %[[M1]] : f32
     %d = tile.map_rows %sum, %m : !tile.rows<f32>, !tile.rows<f32> -> !tile.rows<f32> {

@@ -419,6 +419,25 @@ tile.kernel @f words(15) {
 
 // -----
 
+// tile-C25
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+  %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
+  %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
+  %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    %f = arith.constant 0.0 : f32
+    %r = tile.fill %f : f32 -> !tile.rows<f32, partial>
+    // expected-error @+1 {{'tile.warp_any' op expected whole rows of i1, got '!tile.rows<f32, partial>' (tile-C25)}}
+    %m = tile.warp_any %r : !tile.rows<f32, partial>
+  }
+}
+
+// -----
+
 // tile-C19
 tile.kernel @f words(15) {
 ^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):

@@ -96,6 +96,14 @@ tile.kernel @all words(15) {
     %sum = tile.row_sum %e : !acc -> !tile.rows<f32, partial>
     // CHECK: %[[WHOLE:.*]] = tile.row_finish %[[SUM]] : <f32, partial> -> <f32>
     %whole = tile.row_finish %sum : !tile.rows<f32, partial> -> !tile.rows<f32>
+    %nonzero = tile.map_rows %whole : !tile.rows<f32> -> !tile.rows<i1> {
+    ^bb0(%x: f32, %row: i32):
+      %zero = arith.constant 0.0 : f32
+      %c = arith.cmpf une, %x, %zero : f32
+      tile.yield %c : i1
+    }
+    // CHECK: tile.warp_any %{{.*}} : <i1>
+    %any = tile.warp_any %nonzero : !tile.rows<i1>
     // CHECK: tile.map_rows %[[WHOLE]], %[[LO]] : !tile.rows<f32>, !tile.rows<i32> -> !tile.rows<index> {
     %r = tile.map_rows %whole, %lo : !tile.rows<f32>, !tile.rows<i32> -> !tile.rows<index> {
     // CHECK-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: i32, %{{.*}}: i32):

@@ -136,6 +136,12 @@ LogicalResult RowFinishOp::verify() {
   return success();
 }
 
+LogicalResult WarpAnyOp::verify() {
+  if (!isWhole(getRows().getType(), IntegerType::get(getContext(), 1)))
+    return emitOpError("expected whole rows of i1, got ") << getRows().getType() << " (tile-C25)";
+  return success();
+}
+
 LogicalResult ToOperandOp::verify() {
   FragmentType from = getFragment().getType(), to = getResult().getType();
   if (!isAcc(from) || isAcc(to) || from.getCols() != to.getCols())
