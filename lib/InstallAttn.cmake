@@ -7,7 +7,7 @@ set(ATTN_CMAKE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/Attn")
 
 # The runtime side.
 install(DIRECTORY include/attn-c DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-foreach(folder Core Reference Runtime)
+foreach(folder Core Reference Runtime Sim)
   install(DIRECTORY include/attn/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attn
     FILES_MATCHING PATTERN "*.h")
 endforeach()

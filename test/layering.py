@@ -39,6 +39,7 @@ EDGES = {
     "Core": {"Config"},
     "Runtime": {"Core", "Config", "CApi"},
     "Reference": {"Core"},
+    "Sim": {"Core"},
     "Dialect/Attn/IR": IR,
     "Dialect/Attn/Analysis": ANALYSIS,
     "Dialect/Attn/Transforms": TRANSFORMS,
@@ -57,7 +58,7 @@ EDGES = {
 }
 
 # Components that must build without LLVM.
-RUNTIME_SIDE = {"Config", "CApi", "Core", "Runtime", "Reference", "tools/attn-run"}
+RUNTIME_SIDE = {"Config", "CApi", "Core", "Runtime", "Reference", "Sim", "tools/attn-run"}
 FOREIGN = re.compile(r"^(mlir|llvm|mlir-c|llvm-c|clang|lld|cuda)(/|\.h$|_)")
 
 STANDARD = set(
@@ -194,6 +195,9 @@ SELF_TEST = [
     ("lib/Core/Files.cpp", "<unistd.h>", True),
     ("lib/Reference/A.cpp", '"../Runtime/Private.h"', False),
     ("lib/Reference/A.cpp", '"attn/Runtime/Builders.h"', False),
+    ("lib/Sim/A.cpp", '"attn/Core/Status.h"', True),
+    ("lib/Sim/A.cpp", '"attn/Runtime/Builders.h"', False),
+    ("lib/Sim/A.cpp", '"llvm/ADT/StringRef.h"', False),
     ("lib/Dialect/Attn/IR/A.cpp", '"attn/IR/AttnOps.h.inc"', True),
     ("lib/Dialect/Attn/IR/A.cpp", '"attn/Transforms/Passes.h.inc"', False),
     ("lib/Dialect/Attn/Analysis/A.cpp", '"attn/Dialect/Attn/Transforms/Passes.h"', False),
