@@ -390,7 +390,8 @@ HopperSchedule::emitBlock(OpBuilder &builder, BlockKind kind, const EntryScalars
   tile::ReleaseOp::create(builder, loc, ringV, before);
   Value next = toWeights(builder, loc, softmax.weights, kernel.getQType());
   State after = state;
-  after.o = emitLazyRescale(builder, o, softmax.factor);
+  after.o = shape.lazyRescale ? emitLazyRescale(builder, o, softmax.factor)
+                              : emitRescale(builder, o, softmax.factor);
   after.max = softmax.max;
   after.sum = softmax.sum;
   if (kind == BlockKind::Partial)

@@ -28,6 +28,7 @@ struct TileShapeInfo {
   int64_t stages;            ///< of the K and of the V ring
   int64_t producerRegisters; ///< a thread, after setmaxnreg
   int64_t consumerRegisters;
+  bool lazyRescale; ///< O is multiplied only where a maximum of the warp rose; the same bit for bit
 };
 
 struct TargetInfo {
