@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Field failures of the classes api and gqa: what must be refused, and in which words.
-#include "FieldSupport.h"
+#include "FieldRecord.h"
 
 #include "attn/Runtime/BatchIO.h"
 
@@ -34,10 +34,14 @@ TEST(FieldFailures, R057_api_option_that_cannot_be_honoured) {
                  {"spec.mlir:1:", "error", "sink"});
   // A target that is not there.
   compiler::CompileOptions options;
-  options.targets = {"sm_90a"};
+  options.targets = {"sm_100a"};
   expectMentions(
       compileError("attn.kernel @k heads(2) kv_heads(1) dim(16) q(f32) kv(f32) {\n}\n", options),
-      {"sm_90a", "cpu"});
+      {"sm_100a", "cpu"});
+  const std::string device = "attn.kernel @k heads(2) kv_heads(1) dim(64) q(bf16) kv(bf16)";
+  Record::get().refusedSpec(device + " sink(%s) params(%s: f32) {\n}\n", "sm_90a",
+                            {"mlir:1:", "error", "sink"});
+  Record::get().refusedSpec(device + " {\n}\n", "sm_100a", {"sm_100a", "cpu", "sm_90a"});
   // A parameter that the kernel does not have, and a key that batches do not have.
   const LoadedKernel &k = compiled(kernel("heads(2) kv_heads(1) dim(16) q(f32) kv(f32)", ""));
   rt::BatchInput input = batchInput(*k.spec, {request(1, 4)});
@@ -60,11 +64,17 @@ TEST(FieldFailures, R078_api_mask_of_the_wrong_shape) {
       "    %zero = arith.constant 0 : i8\n    %m = arith.cmpi ne, %x, %zero : i8\n");
   const LoadedKernel &k = compiled(spec);
   auto bind = [&](int64_t rows, int64_t columns) {
-    rt::BatchInput input = batchInput(*k.spec, {request(10, 20)});
-    input.tables.push_back(denseTable("keep", core::ScalarType::I8, {rows, columns},
-                                      std::vector<int8_t>(rows * columns, 1)));
+    const Launch launch = {{request(10, 20)},
+                           {},
+                           {denseTable("keep", core::ScalarType::I8, {rows, columns},
+                                       std::vector<int8_t>(rows * columns, 1))}};
+    rt::BatchInput input = batchInput(*k.spec, launch.requests);
+    input.tables = launch.tables;
     core::Result<rt::BoundBatch> result = rt::bindBatch(*k.spec, std::move(input));
-    return result ? std::string() : result.message();
+    if (result)
+      return std::string();
+    Record::get().refusedLaunch(spec, launch, result.message());
+    return result.message();
   };
   EXPECT_EQ(bind(10, 15),
             "table 'keep': dimension 1 (k) is 15, expected at least the largest seq_len 20");
@@ -89,10 +99,14 @@ TEST(FieldFailures, R078_api_mask_of_the_wrong_shape) {
 }
 
 TEST(FieldFailures, R080_gqa_heads_not_divisible_by_kv_heads) {
-  for (const char *heads : {"heads(33) kv_heads(2)", "heads(3) kv_heads(2)"})
+  for (const char *heads : {"heads(33) kv_heads(2)", "heads(3) kv_heads(2)"}) {
     expectMentions(
         compileError("attn.kernel @k " + std::string(heads) + " dim(16) q(f32) kv(f32) {\n}\n"),
         {"spec.mlir:1:", "error", "heads", "kv_heads", "attn-C11"});
+    Record::get().refusedSpec("attn.kernel @k " + std::string(heads) +
+                                  " dim(64) q(bf16) kv(bf16) {\n}\n",
+                              "sm_90a", {"mlir:1:", "error", "heads", "kv_heads", "attn-C11"});
+  }
   // Every kv head serves its own group of query heads.
   const std::string spec =
       kernel("heads(6) kv_heads(2) dim(16) q(f32) kv(f32)", "    %m = attn.causal %q, %k\n");

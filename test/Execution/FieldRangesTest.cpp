@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Field failures of the classes mm-prefix, prefix-lm, custom-mask, per-seq and packing.
-#include "FieldSupport.h"
+#include "FieldRecord.h"
 
 #include "gtest/gtest.h"
 
@@ -104,6 +104,7 @@ TEST(FieldFailures, R033_mm_prefix_chunk_ends_inside_a_range) {
   EXPECT_EQ(refused.message(),
             "request 0: range 0 [4, 11] holds a scheduled query and ends at or past seq_len 8; its "
             "keys are not all there (partial_ranges: \"allow\" accepts that)");
+  Record::get().refusedLaunch(spec, {first, {}, {}}, refused.message());
   // When allowed, rows of the range see the keys that are there.
   expectRows(spec, {first, {}, {}},
              {{{{0, 0}}, {{0, 1}}, {{0, 2}}, {{0, 3}}, {{0, 7}}, {{0, 7}}, {{0, 7}}, {{0, 7}}}});
@@ -124,15 +125,15 @@ TEST(FieldFailures, R034_custom_mask_holds_on_interior_tiles) {
   const Rows rows = {std::vector<Keys>(64, Keys{{0, 149}, {151, 511}})};
   const Launch launch = {{request(64, 512)}, {}, {}};
   expectRows(spec, launch, rows);
-  const LoadedKernel &k = compiled(spec);
-  Attention attention(k, bound(k, launch), keepFrom(launch.requests, rows));
-  attention.fillRandom(5);
-  attention.fillV(0);
+  Trial trial(spec, launch, rows);
+  trial.fillRandom(5);
+  trial.fillV(0);
   for (int64_t d = 0; d < 16; ++d)
-    attention.setV(0, 150, 0, d, 1e4f);
-  for (const Outputs &out : {attention.reference(), attention.native()})
-    for (double value : out.o)
-      ASSERT_EQ(value, 0.0);
+    trial.setV(0, 150, 0, d, 1e4f);
+  std::vector<Claim> claims;
+  for (int64_t token = 0; token < 64; ++token)
+    claims.push_back({token, 0, std::vector<double>(16, 0.0), std::nullopt, 0});
+  trial.expectClaims(claims);
 }
 
 TEST(FieldFailures, R035_prefix_lm_keeps_left_padding_out) {
@@ -176,16 +177,17 @@ TEST(FieldFailures, R095_packing_documents_do_not_read_each_other) {
   const Launch launch = {{packed}, {}, {}};
   const Rows rows = {{{{0, 0}}, {{0, 1}}, {{0, 2}}, {{3, 3}}, {{3, 4}}, {{3, 5}}, {{3, 6}}}};
   expectRows(spec, launch, rows);
-  const LoadedKernel &k = compiled(spec);
-  Attention attention(k, bound(k, launch), keepFrom(launch.requests, rows));
-  attention.fillRandom(21);
-  const Outputs before = attention.native();
+  Trial trial(spec, launch, rows);
+  trial.fillRandom(21);
+  const Outputs before = trial.native();
+  const int runBefore = trial.recorded();
   for (int64_t key = 0; key < 3; ++key)
     for (int64_t d = 0; d < 16; ++d) {
-      attention.setK(0, key, 0, d, 3.5f);
-      attention.setV(0, key, 0, d, -8.25f);
+      trial.setK(0, key, 0, d, 3.5f);
+      trial.setV(0, key, 0, d, -8.25f);
     }
-  const Outputs after = attention.native();
+  const Outputs after = trial.native();
+  Record::get().sameRows({runBefore, 3}, {trial.recorded(), 3}, 4, true);
   bool firstChanged = false;
   for (size_t i = 0; i < before.o.size(); ++i) {
     if (i < 3 * 2 * 16)

@@ -7,7 +7,7 @@
 
 #include "Forward.h"
 
-#include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,9 +62,50 @@ exec::KeepHeadFn keepFrom(const std::vector<truth::Request> &requests, const Row
 void expectRows(const std::string &spec, const Launch &launch, const Rows &rows,
                 const exec::ScoreFn &score = nullptr);
 
+/// What one row comes to, on every device: the columns of O and, if given, LSE.
+struct Claim {
+  int64_t token = 0;
+  int64_t head = 0;
+  std::vector<double> o;
+  std::optional<double> lse;
+  double tolerance = 0; ///< absolute, in f32; 0: exact, with 16-bit operands too
+};
+
+/// A forward pass whose native launches enter the record for GPUs, see FieldRecord.h.
+class Trial : public exec::Attention {
+public:
+  Trial(const std::string &spec, const Launch &launch, const Rows &rows, exec::Layout layout = {},
+        bool maskPasses = true);
+
+  /// The same values in every layout.
+  void fillRandom(unsigned seed);
+  exec::Outputs native();
+  /// Both truths hold to the claims, which go to the record too.
+  void expectClaims(const std::vector<Claim> &claims);
+  /// Number of the last native launch in the record, -1 without one.
+  int recorded() const { return run; }
+
+private:
+  const std::string text;
+  const Launch launch;
+  const exec::KeepHeadFn keep;
+  int run = -1;
+};
+
+/// A value in [-1, 1) from a few numbers.
+float noise(unsigned salt, Int a, Int b, Int c);
+
 /// Tensors whose values depend on positions only, so that two launches over one sequence agree.
+/// Request b of a launch is sequence `sequence` + b if they are `distinct`, else all are that one.
 void fillByPosition(exec::Attention &attention, const std::vector<truth::Request> &requests,
-                    unsigned salt = 0);
+                    unsigned sequence = 0, bool distinct = false);
+
+/// K and V of `plain` once more in `memory`, in pages of `slots` with V of a page behind its K;
+/// slots without a key hold NaN. Entries of `table` past the live pages are not read.
+attn::core::Problem inPages(const attn::core::Problem &plain, void *memory, const int32_t *table,
+                            int64_t stride, int64_t slots);
+/// Elements of such a page, K and V.
+int64_t pageElements(const attn::core::KernelSpec &spec, int64_t slots);
 
 } // namespace field
 
