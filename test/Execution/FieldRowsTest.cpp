@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The table of the field failures: every row of the classes that this language can say. A row is a
-// test whose name starts with its id; what of a row does not apply yet is said here.
+// test whose name starts with its id; what of a row has no test is said here.
 #include "gtest/gtest.h"
 
 #include <cstdio>
@@ -12,7 +12,7 @@ namespace {
 struct Row {
   const char *id;
   const char *cls;
-  const char *notYet; ///< part of the row that has no test, and why
+  const char *inPart; ///< what of the row has no test, and why
 };
 
 const Row kRows[] = {
@@ -76,6 +76,6 @@ TEST(FieldRows, EveryRowIsATest) {
     const int tests = testsOf(row.id);
     EXPECT_GE(tests, 1) << row.id << " (" << row.cls << ") has no test";
     std::printf("%s  %-12s %d test%s%s%s\n", row.id, row.cls, tests, tests == 1 ? "" : "s",
-                *row.notYet ? "; not yet: " : "", row.notYet);
+                *row.inPart ? "; in part: " : "", row.inPart);
   }
 }
