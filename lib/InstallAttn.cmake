@@ -17,13 +17,13 @@ install(EXPORT AttnRuntimeTargets NAMESPACE Attn:: DESTINATION ${ATTN_CMAKE_DIR}
 
 # The compiler side. Generated headers keep the paths that our headers include them by.
 if(ATTN_BUILD_COMPILER)
-  foreach(folder Compiler Conversion Dialect Support)
+  foreach(folder Compiler Conversion Dialect Support Verify)
     if(IS_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/include/attn/${folder}")
       install(DIRECTORY include/attn/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attn
         FILES_MATCHING PATTERN "*.h")
     endif()
   endforeach()
-  foreach(folder attn conversion tile)
+  foreach(folder attn conversion tile verify)
     install(DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/dialect/${folder}"
       DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attn/generated
       FILES_MATCHING PATTERN "*.h.inc" PATTERN CMakeFiles EXCLUDE)

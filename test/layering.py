@@ -27,6 +27,7 @@ COMPILER = CONVERSION | {
     "Conversion/AttnToLoops",
     "Conversion/AttnToTile",
     "Conversion/TileToNvvm",
+    "Verify",
     "Reference",
     "Config",
 }
@@ -49,6 +50,7 @@ EDGES = {
     "Conversion/Regions": CONVERSION,
     "Conversion/AttnToLoops": CONVERSION | {"Conversion/Regions"},
     "Conversion/AttnToTile": CONVERSION | {"Conversion/Regions", "Dialect/Tile/IR"},
+    "Verify": IR | {"Dialect/Attn/IR"},
     "Compiler": COMPILER,
     "tools/tile-opt": {"Config", "Support", "Dialect/Tile/IR", "Conversion/TileToNvvm"},
     "tools/attn-opt": COMPILER | {"Compiler"},
@@ -81,6 +83,7 @@ GENERATED = {
     "attn/Transforms/": "Dialect/Attn/Transforms",
     "tile/IR/": "Dialect/Tile/IR",
     "conversion/": "Conversion",
+    "verify/": "Verify",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -8,6 +8,7 @@
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
+#include "attn/Verify/Passes.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -23,6 +24,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SMT/IR/SMTDialect.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -43,11 +45,14 @@ void attn::compiler::registerAll(DialectRegistry &registry) {
   // What GPU kernels become.
   registry.insert<tile::TileDialect, NVVM::NVVMDialect>();
   registerNVVMDialectTranslation(registry);
+  // What proofs are written in.
+  registry.insert<smt::SMTDialect>();
 }
 
 void attn::compiler::registerAllPasses() {
   registerAttnTransformsPasses();
   registerAttnConversionPasses();
+  registerAttnVerifyPasses();
   registerPipelines();
   // Upstream passes that the native pipeline uses, and the clean-ups people run by hand.
   registerCanonicalizerPass();

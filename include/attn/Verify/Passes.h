@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Passes that prove what other passes did. Contracts: dialect/verify/Passes.td.
+#ifndef ATTN_VERIFY_PASSES_H
+#define ATTN_VERIFY_PASSES_H
+
+#include "attn/Dialect/Attn/IR/AttnOps.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+#include <string>
+
+namespace attn {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "verify/Passes.h.inc"
+
+namespace verify {
+
+/// The textual pipeline with attn-tv-snapshot before and attn-tv-check after each pass on
+/// `attn.kernel`, and around cse and canonicalize on a module. `checkOptions` is what stands in the
+/// braces of attn-tv-check. Passes of this file are left alone.
+std::string addChecks(llvm::StringRef pipeline, llvm::StringRef checkOptions);
+
+} // namespace verify
+} // namespace attn
+
+#endif // ATTN_VERIFY_PASSES_H

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Are two masks the same for every batch? Asked of an SMT solver; what it finds is replayed by
+// Core's evaluator. What is proved, and what is trusted, is in docs/proofs.md.
+#ifndef ATTN_VERIFY_PROVE_H
+#define ATTN_VERIFY_PROVE_H
+
+#include "attn/Core/MaskProgram.h"
+
+#include <optional>
+#include <string>
+
+namespace mlir {
+class MLIRContext;
+} // namespace mlir
+
+namespace attn::verify {
+
+enum class Outcome {
+  Proved,     ///< holds for every batch
+  Refuted,    ///< does not, and the evaluator agrees at the counterexample
+  Unknown,    ///< the solver does not know, or says what the evaluator does not confirm
+  NotChecked, ///< there is no solver, it does not answer sense, or there is nothing to ask
+};
+/// "proved", "refuted", "unknown", "not checked".
+const char *toString(Outcome outcome);
+
+/// An element on which two masks differ.
+struct Counterexample {
+  int64_t b = 0, h = 0, q = 0, k = 0;
+  bool before = false, after = false; ///< keep, or for scores: equal ones are not told apart
+  std::string batch;                  ///< a batch file with one query, for the first mask's kernel
+};
+
+struct Verdict {
+  Outcome outcome = Outcome::NotChecked;
+  std::string reason; ///< unless proved or refuted
+  std::optional<Counterexample> counterexample;
+};
+
+enum class Relation {
+  Equal,   ///< before keeps exactly what after keeps
+  Implies, ///< what before keeps, after keeps
+};
+
+struct ProveOptions {
+  std::string solver;           ///< path or name; empty: z3 of PATH
+  unsigned timeoutSeconds = 10; ///< of each question
+  std::string dumpDir;          ///< folder for the questions as files; empty: none are kept
+  int64_t heads = 1, kvHeads = 1;
+};
+
+/// Relates the masks of two programs. Parameters and tables are the same if their names are. The
+/// smallest values of parameters are those of `before`.
+Verdict proveMasks(mlir::MLIRContext *context, const core::MaskProgram &before,
+                   const core::MaskProgram &after, Relation relation,
+                   const ProveOptions &options = {});
+
+/// Are the score regions equal, operation by operation? Floats are not interpreted, so this never
+/// refutes.
+Verdict proveScores(mlir::MLIRContext *context, const core::MaskProgram &before,
+                    const core::MaskProgram &after, const ProveOptions &options = {});
+
+} // namespace attn::verify
+
+#endif // ATTN_VERIFY_PROVE_H

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The order of questions:
+//   1. without a solver: the same program, or the same term, is equal;
+//   2. can the rules of a batch hold at all? If not, anything would be proved;
+//   3. can the masks differ, for any number of ranges? If not: proved. Before that is said, random
+//      batches have a say, as a solver may lie;
+//   4. if so, for at most three ranges and in boxes that grow, for an example that is small;
+//   5. the evaluator has the last word on an example.
+#include "attn/Verify/Prove.h"
+
+#include "Encoder.h"
+#include "Scene.h"
+#include "Solver.h"
+
+#include "attn/Core/MaskEval.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace attn;
+using namespace attn::verify;
+
+static constexpr unsigned kExampleRanges = 3;
+static constexpr int kRandomBatches = 40;
+
+const char *verify::toString(Outcome outcome) {
+  switch (outcome) {
+  case Outcome::Proved:
+    return "proved";
+  case Outcome::Refuted:
+    return "refuted";
+  case Outcome::Unknown:
+    return "unknown";
+  case Outcome::NotChecked:
+    return "not checked";
+  }
+  return "";
+}
+
+namespace {
+
+class Prover {
+public:
+  Prover(mlir::MLIRContext *context, const core::MaskProgram &before,
+         const core::MaskProgram &after, Relation relation, bool scores,
+         const ProveOptions &options)
+      : context(context), before(before), after(after), relation(relation), scores(scores),
+        options(options), solver(options.solver, options.timeoutSeconds) {}
+
+  Verdict run();
+
+private:
+  /// One query: both programs in one world.
+  struct Query {
+    Query(mlir::MLIRContext *context, const WorldOptions &options)
+        : terms(context), world(terms, options), unknowns(terms) {}
+    Terms terms;
+    World world;
+    Unknowns unknowns;
+    Term differ;
+    std::string fault;
+  };
+  std::unique_ptr<Query> makeQuery(std::optional<unsigned> maxRanges);
+  Answer ask(const std::string &text, const std::vector<std::string> &names = {});
+  Verdict verdictOf(const Answer &answer) const;
+  Verdict findExample(const std::string &otherwise);
+  std::optional<Counterexample> replay(const Scene &scene) const;
+  std::optional<Counterexample> sample() const;
+  bool differ(bool x, bool y) const { return relation == Relation::Equal ? x != y : x && !y; }
+
+  mlir::MLIRContext *context;
+  const core::MaskProgram &before;
+  const core::MaskProgram &after;
+  Relation relation;
+  bool scores;
+  const ProveOptions &options;
+  Solver solver;
+};
+
+} // namespace
+
+std::unique_ptr<Prover::Query> Prover::makeQuery(std::optional<unsigned> maxRanges) {
+  WorldOptions worldOptions;
+  worldOptions.heads = options.heads;
+  worldOptions.maxRanges = maxRanges;
+  auto query = std::make_unique<Query>(context, worldOptions);
+  Terms &terms = query->terms;
+  for (const core::MaskProgram *program : {&before, &after})
+    if (auto fault = query->world.declare(*program)) {
+      query->fault = *fault;
+      return query;
+    }
+  Term values[2];
+  for (int i = 0; i < 2; ++i) {
+    const core::MaskProgram &program = i ? after : before;
+    core::NodeId root = scores ? program.score : program.mask;
+    if (root >= 0)
+      values[i] = Encoder(terms, query->world, query->unknowns, program).encode(root).term;
+    else
+      values[i] = scores ? query->world.score.term : terms.boolean(true);
+  }
+  query->differ = relation == Relation::Equal ? terms.lnot(terms.equal(values[0], values[1]))
+                                              : terms.land(values[0], terms.lnot(values[1]));
+  return query;
+}
+
+Answer Prover::ask(const std::string &text, const std::vector<std::string> &names) {
+  if (!options.dumpDir.empty()) {
+    llvm::SmallString<128> path(options.dumpDir);
+    llvm::sys::path::append(path, "query-" + llvm::utohexstr(llvm::xxh3_64bits(text)) + ".smt2");
+    std::error_code error;
+    llvm::raw_fd_ostream stream(path, error);
+    if (!error)
+      stream << "(set-logic ALL)\n" << text << "(check-sat)\n";
+    if (error || stream.has_error()) {
+      stream.clear_error();
+      Answer answer;
+      answer.kind = Answer::NoSolver;
+      answer.detail = "'" + path.str().str() + "' cannot be written";
+      return answer;
+    }
+  }
+  Answer answer = solver.ask(text, {});
+  if (answer.kind != Answer::Sat || names.empty())
+    return answer;
+  // After `unsat` a question for values is an error, so they are asked for apart.
+  return solver.ask(text, names);
+}
+
+/// What an answer that is neither sat nor unsat means.
+Verdict Prover::verdictOf(const Answer &answer) const {
+  Verdict verdict;
+  switch (answer.kind) {
+  case Answer::NoSolver:
+    verdict.outcome = Outcome::NotChecked;
+    verdict.reason = answer.detail;
+    break;
+  case Answer::Crashed:
+    verdict.outcome = Outcome::NotChecked;
+    verdict.reason = "the solver crashed: " + answer.detail;
+    break;
+  case Answer::Nonsense:
+    verdict.outcome = Outcome::NotChecked;
+    verdict.reason = "the solver is not to be trusted: " + answer.detail;
+    break;
+  case Answer::TimeOut:
+    verdict.outcome = Outcome::Unknown;
+    verdict.reason = "the solver gave " + answer.detail;
+    break;
+  default:
+    verdict.outcome = Outcome::Unknown;
+    verdict.reason = "the solver does not know";
+    break;
+  }
+  return verdict;
+}
+
+std::optional<Counterexample> Prover::replay(const Scene &scene) const {
+  std::optional<core::Batch> batches[2] = {makeBatch(scene, before), makeBatch(scene, after)};
+  if (!batches[0] || !batches[1])
+    return std::nullopt;
+  core::MaskEvaluator x(before, *batches[0]), y(after, *batches[1]);
+  for (int64_t q = scene.q, end = scene.contextLen + scene.queryLen; q < end; ++q)
+    for (int64_t k = scene.queryLen == 1 ? scene.k : 0;
+         k < (scene.queryLen == 1 ? scene.k + 1 : scene.seqLen); ++k) {
+      core::RequestIndex b(scene.b);
+      core::HeadIndex h(scene.h);
+      bool keepX = x.keep(b, h, core::QueryPos(q), core::KeyPos(k));
+      bool keepY = y.keep(b, h, core::QueryPos(q), core::KeyPos(k));
+      if (differ(keepX, keepY))
+        return Counterexample{scene.b, scene.h, q, k, keepX, keepY, toJson(scene, before)};
+    }
+  return std::nullopt;
+}
+
+std::optional<Counterexample> Prover::sample() const {
+  if (scores)
+    return std::nullopt;
+  std::mt19937 random(1);
+  for (int i = 0; i < kRandomBatches; ++i)
+    if (auto found =
+            replay(makeRandomScene(random, {&before, &after}, options.heads, options.kvHeads)))
+      return found;
+  return std::nullopt;
+}
+
+/// Looks for an example; without one the outcome is unknown, because of `otherwise`.
+Verdict Prover::findExample(const std::string &otherwise) {
+  Verdict verdict;
+  verdict.outcome = Outcome::Unknown;
+  verdict.reason = otherwise;
+  if (scores)
+    return verdict;
+  for (int64_t size : {3, 6, 12, 0}) {
+    std::unique_ptr<Query> query = makeQuery(kExampleRanges);
+    query->terms.require(query->differ);
+    if (size)
+      query->world.box(size);
+    Observations seen = query->world.observe();
+    Answer answer = ask(query->terms.exportText(), seen.names());
+    if (answer.kind == Answer::Unsat)
+      continue;
+    if (answer.kind != Answer::Sat) {
+      verdict.reason = verdictOf(answer).reason;
+      return verdict;
+    }
+    std::optional<Scene> scene = makeScene(seen, answer.model, options.heads, options.kvHeads);
+    if (scene)
+      verdict.counterexample = replay(*scene);
+    if (verdict.counterexample) {
+      verdict.outcome = Outcome::Refuted;
+      verdict.reason.clear();
+      return verdict;
+    }
+    // Where an operation is not interpreted, an example may be none.
+    if (!query->unknowns.getNames().empty())
+      break;
+    verdict.reason = scene ? "the evaluator does not confirm the solver's counterexample"
+                           : "the solver's counterexample is too large to be replayed";
+  }
+  if ((verdict.counterexample = sample())) {
+    verdict.outcome = Outcome::Refuted;
+    verdict.reason.clear();
+  }
+  return verdict;
+}
+
+Verdict Prover::run() {
+  Verdict verdict;
+  std::unique_ptr<Query> query = makeQuery(std::nullopt);
+  if (!query->fault.empty()) {
+    verdict.reason = query->fault;
+    return verdict;
+  }
+  if (query->terms.asBoolean(query->differ) == false) {
+    verdict.outcome = Outcome::Proved;
+    return verdict;
+  }
+  if (!solver.isThere())
+    return verdictOf(solver.ask(""));
+
+  std::string unknown;
+  for (const std::string &name : query->unknowns.getNames())
+    unknown += (unknown.empty() ? "" : ", ") + name;
+  query->terms.require(query->differ);
+  std::string text = query->terms.exportText();
+  if (text.empty()) {
+    verdict.reason = "the query cannot be written as SMT-LIB";
+    return verdict;
+  }
+  Answer rules = ask(makeQuery(kExampleRanges)->terms.exportText());
+  if (rules.kind == Answer::Unsat) {
+    verdict.reason = "the rules of a batch contradict each other: anything would be proved";
+    return verdict;
+  }
+  if (rules.kind != Answer::Sat)
+    return verdictOf(rules);
+  Answer answer = ask(text);
+  if (answer.kind == Answer::Unsat) {
+    // Only the evaluator is trusted more than the solver.
+    verdict.counterexample = sample();
+    verdict.outcome = verdict.counterexample ? Outcome::Refuted : Outcome::Proved;
+    return verdict;
+  }
+  if (answer.kind == Answer::Sat)
+    return findExample(
+        unknown.empty() ? "the solver says that they differ, but finds no example with at most " +
+                              std::to_string(kExampleRanges) + " ranges"
+                        : "not interpreted: " + unknown);
+  verdict = verdictOf(answer);
+  if (verdict.outcome == Outcome::NotChecked)
+    return verdict;
+  return findExample(verdict.reason);
+}
+
+Verdict verify::proveMasks(mlir::MLIRContext *context, const core::MaskProgram &before,
+                           const core::MaskProgram &after, Relation relation,
+                           const ProveOptions &options) {
+  return Prover(context, before, after, relation, /*scores=*/false, options).run();
+}
+
+Verdict verify::proveScores(mlir::MLIRContext *context, const core::MaskProgram &before,
+                            const core::MaskProgram &after, const ProveOptions &options) {
+  return Prover(context, before, after, Relation::Equal, /*scores=*/true, options).run();
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Solver.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+extern char **environ;
+
+using namespace attn::verify;
+using llvm::StringRef;
+
+/// Questions with known answers on either side of the real one.
+static constexpr int kKnownQuestions = 6;
+/// Output past this is not read.
+static constexpr off_t kMaxOutput = off_t(1) << 24;
+
+Solver::Solver(const std::string &program, unsigned timeoutSeconds)
+    : wanted(program.empty() ? "z3" : program), timeoutSeconds(timeoutSeconds) {
+  if (auto found = llvm::sys::findProgramByName(wanted))
+    path = *found;
+}
+
+//===----------------------------------------------------------------------===//
+// Process
+//===----------------------------------------------------------------------===//
+
+static std::vector<std::string> argumentsFor(StringRef path, unsigned timeoutSeconds) {
+  StringRef name = llvm::sys::path::filename(path);
+  if (name.starts_with("z3"))
+    return {"-in", "-T:" + std::to_string(timeoutSeconds)};
+  if (name.starts_with("cvc5"))
+    return {"--lang=smt2", "--produce-models", "--incremental"};
+  return {};
+}
+
+namespace {
+
+/// Files in the temporary folder that are gone at the end.
+struct TemporaryFiles {
+  llvm::SmallString<128> input, output;
+
+  bool create(StringRef text) {
+    int fd = -1;
+    if (llvm::sys::fs::createTemporaryFile("attn-query", "smt2", fd, input))
+      return false;
+    llvm::raw_fd_ostream stream(fd, /*shouldClose=*/true);
+    stream << text;
+    stream.close();
+    if (stream.has_error()) {
+      stream.clear_error();
+      return false;
+    }
+    return !llvm::sys::fs::createTemporaryFile("attn-answer", "txt", output);
+  }
+  ~TemporaryFiles() {
+    for (llvm::SmallString<128> *file : {&input, &output})
+      if (!file->empty())
+        llvm::sys::fs::remove(*file);
+  }
+};
+
+struct Run {
+  Answer::Kind failure = Answer::Unknown; ///< unless it ended well
+  bool ended = false;
+  std::string output, detail;
+};
+
+} // namespace
+
+/// Starts the program in a process group of its own, so that what it starts ends with it.
+static std::optional<pid_t> start(const std::string &path, const std::vector<std::string> &options,
+                                  TemporaryFiles &files, int &error) {
+  std::vector<char *> argv = {const_cast<char *>(path.c_str())};
+  for (const std::string &option : options)
+    argv.push_back(const_cast<char *>(option.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, files.input.c_str(), O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, files.output.c_str(), O_WRONLY | O_TRUNC, 0);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  pid_t pid = 0;
+  error = posix_spawn(&pid, path.c_str(), &actions, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error)
+    return std::nullopt;
+  return pid;
+}
+
+static bool isTooLong(const char *file) {
+  struct stat status;
+  return ::stat(file, &status) == 0 && status.st_size > kMaxOutput;
+}
+
+static Run run(const std::string &path, unsigned timeoutSeconds, StringRef text) {
+  Run result;
+  TemporaryFiles files;
+  if (!files.create(text)) {
+    result.failure = Answer::NoSolver;
+    result.detail = "a temporary file cannot be written";
+    return result;
+  }
+  int error = 0;
+  std::optional<pid_t> pid = start(path, argumentsFor(path, timeoutSeconds), files, error);
+  if (!pid) {
+    result.failure = Answer::NoSolver;
+    result.detail = "'" + path + "' does not start: " + std::strerror(error);
+    return result;
+  }
+  // A solver with a limit of its own gets a little longer to say so.
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(timeoutSeconds) +
+             std::chrono::milliseconds(200);
+  int status = 0;
+  bool done = false, tooLong = false;
+  for (int pause = 1; !done; pause = std::min(pause + 1, 10)) {
+    pid_t got = ::waitpid(*pid, &status, WNOHANG);
+    done = got == *pid || (got < 0 && errno != EINTR);
+    tooLong = isTooLong(files.output.c_str());
+    if (done || tooLong || std::chrono::steady_clock::now() >= end)
+      break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+  }
+  ::kill(-*pid, SIGKILL);
+  if (!done) {
+    while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    result.failure = tooLong ? Answer::Nonsense : Answer::TimeOut;
+    result.detail = tooLong ? "its output has no end"
+                            : "no answer within " + std::to_string(timeoutSeconds) + " s";
+    return result;
+  }
+  auto buffer = llvm::MemoryBuffer::getFile(files.output);
+  result.output = buffer ? (*buffer)->getBuffer().str() : "";
+  if (StringRef(result.output).trim().ends_with("timeout")) {
+    result.failure = Answer::TimeOut;
+    result.detail = "no answer within " + std::to_string(timeoutSeconds) + " s";
+  } else if (WIFSIGNALED(status)) {
+    result.failure = Answer::Crashed;
+    result.detail = "signal " + std::to_string(WTERMSIG(status));
+  } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    result.failure = Answer::Crashed;
+    result.detail = "exit status " + std::to_string(WEXITSTATUS(status));
+  } else {
+    result.ended = true;
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Questions
+//===----------------------------------------------------------------------===//
+
+/// Answers that sound solvers give to knownQuestions(bits).
+static bool knownAnswer(uint64_t bits, int i) { return bits >> (7 * i) & 1; }
+
+static std::string knownQuestions(uint64_t bits) {
+  std::string text;
+  for (int i = 0; i < kKnownQuestions; ++i) {
+    // x > n and x < n + 1 has no integer solution, x < n + 2 has one.
+    uint64_t n = bits >> (5 * i) & 0xffff;
+    text += "(push 1)\n(declare-fun known () Int)\n(assert (and (< " + std::to_string(n) +
+            " known) (< known " + std::to_string(n + (knownAnswer(bits, i) ? 2 : 1)) +
+            ")))\n(check-sat)\n(pop 1)\n";
+  }
+  return text;
+}
+
+/// Reads "((name value) ...)".
+static bool parseModel(StringRef text, std::map<std::string, Wide> &model) {
+  auto skip = [&](StringRef what) {
+    text = text.ltrim();
+    return text.consume_front(what);
+  };
+  if (!skip("("))
+    return false;
+  while (!skip(")")) {
+    if (!skip("("))
+      return false;
+    text = text.ltrim();
+    std::string name = text.take_until([](char c) { return llvm::isSpace(c); }).str();
+    text = text.drop_front(name.size()).ltrim();
+    bool negative = false;
+    if (text.consume_front("(")) {
+      if (!skip("-"))
+        return false;
+      text = text.ltrim();
+      negative = true;
+    }
+    StringRef word = text.take_until([](char c) { return c == ')' || llvm::isSpace(c); });
+    text = text.drop_front(word.size());
+    Wide value = 0;
+    if (word == "true" || word == "false") {
+      value = word == "true";
+    } else {
+      if (word.empty() || word.size() > 36 || !llvm::all_of(word, llvm::isDigit))
+        return false;
+      for (char c : word)
+        value = 10 * value + (c - '0');
+    }
+    if ((negative && !skip(")")) || !skip(")"))
+      return false;
+    model[name] = negative ? -value : value;
+  }
+  return true;
+}
+
+/// Splits the output at the echoed marks; false unless they are all there.
+static bool splitOutput(StringRef output, StringRef mark, StringRef (&parts)[3]) {
+  for (int i = 0; i < 2; ++i) {
+    // cvc5 echoes without quotes, z3 too; either way the mark is a line.
+    size_t at = output.find(mark);
+    if (at == StringRef::npos)
+      return false;
+    parts[i] = output.take_front(at);
+    output = output.drop_front(at + mark.size());
+  }
+  parts[2] = output;
+  return true;
+}
+
+static bool areKnownAnswers(StringRef text, uint64_t bits) {
+  llvm::SmallVector<StringRef> lines;
+  text.split(lines, '\n', -1, /*KeepEmpty=*/false);
+  if (lines.size() != kKnownQuestions)
+    return false;
+  for (int i = 0; i < kKnownQuestions; ++i)
+    if (lines[i].trim() != (knownAnswer(bits, i) ? "sat" : "unsat"))
+      return false;
+  return true;
+}
+
+Answer Solver::ask(const std::string &text, const std::vector<std::string> &names) const {
+  Answer answer;
+  if (path.empty()) {
+    answer.kind = Answer::NoSolver;
+    answer.detail = "no solver '" + wanted + "'";
+    return answer;
+  }
+  uint64_t before = llvm::xxh3_64bits(text + "before"), after = llvm::xxh3_64bits(text + "after");
+  std::string mark = "mark-" + std::to_string(before);
+  std::string script = "(set-option :produce-models true)\n(set-logic ALL)\n" +
+                       knownQuestions(before) + "(echo \"" + mark + "\")\n(push 1)\n" + text +
+                       "(check-sat)\n";
+  if (!names.empty())
+    script += "(get-value (" + llvm::join(names, " ") + "))\n";
+  script += "(pop 1)\n(echo \"" + mark + "\")\n" + knownQuestions(after) + "(exit)\n";
+
+  Run result = run(path, timeoutSeconds, script);
+  if (!result.ended) {
+    answer.kind = result.failure;
+    answer.detail = result.detail;
+    return answer;
+  }
+  StringRef parts[3];
+  if (!splitOutput(result.output, mark, parts) || !areKnownAnswers(parts[0], before) ||
+      !areKnownAnswers(parts[2], after)) {
+    answer.kind = Answer::Nonsense;
+    answer.detail = "it does not answer questions whose answers are known";
+    return answer;
+  }
+  StringRef said = parts[1].trim();
+  StringRef word = said.take_until([](char c) { return llvm::isSpace(c); });
+  if (word == "unsat") {
+    answer.kind = Answer::Unsat;
+  } else if (word == "sat") {
+    answer.kind = Answer::Sat;
+    if (!names.empty() && !parseModel(said.drop_front(word.size()), answer.model)) {
+      answer.kind = Answer::Nonsense;
+      answer.detail = "its model cannot be read";
+    }
+  } else if (word == "unknown") {
+    answer.kind = Answer::Unknown;
+  } else {
+    answer.kind = Answer::Nonsense;
+    answer.detail = "it says '" + said.take_front(80).str() + "'";
+  }
+  return answer;
+}
