@@ -206,9 +206,11 @@ Rows nativeRows(const rt::NativeRunner &runner, const Problem &problem) {
 void expectPart(const Rows &part, const Rows &whole, int64_t token, int64_t oWidth,
                 int64_t lseWidth) {
   ASSERT_LE(token * oWidth + part.o.size(), whole.o.size());
-  EXPECT_EQ(
-      std::memcmp(part.o.data(), whole.o.data() + token * oWidth, part.o.size() * sizeof(double)),
-      0);
+  if (part.o.empty())
+    return;
+  EXPECT_EQ(std::memcmp(part.o.data(), whole.o.data() + token * oWidth,
+                        part.o.size() * sizeof(double)),
+            0);
   EXPECT_EQ(std::memcmp(part.lse.data(), whole.lse.data() + token * lseWidth,
                         part.lse.size() * sizeof(double)),
             0);
