@@ -2,7 +2,7 @@
 //
 // Long-document encoder: a window to both sides, and a few leading tokens that see everything and
 // are seen by everything.
-attn.kernel @global_window heads(2) kv_heads(2) dim(32) q(f32) kv(f32)
+attn.kernel @global_window heads(2) kv_heads(2) dim(64) q(bf16) kv(bf16)
     params(%radius: i32, %global_tokens: i32) {
   attn.mask (%b, %h, %q, %k) {
     %w = attn.window %q, %k left(%radius) right(%radius)

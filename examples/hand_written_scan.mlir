@@ -3,7 +3,7 @@
 // The mask of mm_prefix.mlir as kernels write it by hand: comparisons on the indices and, for
 // every (q, k), a loop over the ranges of the request. The window is compiled in. attn-raise-masks
 // recognises all of it, so it costs what the declarative form costs.
-attn.kernel @hand_written_scan heads(4) kv_heads(2) dim(32) q(f32) kv(f32)
+attn.kernel @hand_written_scan heads(4) kv_heads(2) dim(64) q(bf16) kv(bf16)
     tables(%mm: !attn.ranges) {
   attn.mask (%b, %h, %q, %k) {
     %c0 = arith.constant 0 : index

@@ -2,7 +2,7 @@
 //
 // Text is causal with a sliding window; the tokens of one image (an inclusive range of positions)
 // see each other in both directions, whatever the window says.
-attn.kernel @mm_prefix heads(4) kv_heads(2) dim(32) q(f32) kv(f32)
+attn.kernel @mm_prefix heads(4) kv_heads(2) dim(64) q(bf16) kv(bf16)
     params(%left: i32) tables(%mm: !attn.ranges) {
   attn.mask (%b, %h, %q, %k) {
     %c  = attn.causal %q, %k

@@ -2,7 +2,7 @@
 //
 // Sliding window that keeps the start of the request in sight: causal, and the key is either in
 // the request's prefix or in the window. Rows far past the prefix see two separate runs of keys.
-attn.kernel @rswa heads(8) kv_heads(2) dim(32) q(f32) kv(f32)
+attn.kernel @rswa heads(8) kv_heads(2) dim(64) q(bf16) kv(bf16)
     params(%left: i32) tables(%prefix_len: !attn.table<[b], i32>) {
   attn.mask (%b, %h, %q, %k) {
     %n = attn.load %prefix_len[%b] : !attn.table<[b], i32>

@@ -2,7 +2,7 @@
 //
 // Scores pressed into (-cap, cap) before the causal mask is applied. The scale is given with each
 // batch too: models that normalise q and k use 1.
-attn.kernel @soft_cap heads(4) kv_heads(2) dim(32) q(f32) kv(f32) scale(%scale)
+attn.kernel @soft_cap heads(4) kv_heads(2) dim(64) q(bf16) kv(bf16) scale(%scale)
     params(%scale: f32, %cap: f32) {
   attn.mask (%b, %h, %q, %k) {
     %m = attn.causal %q, %k

@@ -4,7 +4,7 @@
 // every key has the number of its branch; branch 0 is the shared prompt. A query sees the prompt
 // and its own branch. Note the two index spaces: the table of queries has a row per token of the
 // batch, the table of keys a row per request and key position.
-attn.kernel @table_predicate heads(4) kv_heads(2) dim(32) q(f32) kv(f32)
+attn.kernel @table_predicate heads(4) kv_heads(2) dim(64) q(bf16) kv(bf16)
     tables(%q_branch: !attn.table<[token], i32>, %k_branch: !attn.table<[b, k], i32>) {
   attn.mask (%b, %h, %q, %k) {
     %shared = arith.constant 0 : i32

@@ -65,6 +65,7 @@ static bool isSelectable(const IntrinsicInst &call) {
   case Intrinsic::floor:
   case Intrinsic::fma:
   case Intrinsic::fmuladd:
+  case Intrinsic::fptosi_sat:
   case Intrinsic::fshl:
   case Intrinsic::fshr:
   case Intrinsic::maximum:

@@ -109,6 +109,7 @@ struct Row {
   std::vector<int64_t> keys; ///< that take part
   std::vector<double> scores;
   double largest = -kInfinity;
+  bool isInfinite = false; ///< some score is +inf
   double sum = 0;
 };
 
@@ -190,6 +191,7 @@ private:
     row.keys.clear();
     row.scores.clear();
     row.largest = -kInfinity;
+    row.isInfinite = false;
     row.sum = 0;
   }
 
@@ -200,6 +202,7 @@ private:
       return;
     row.keys.push_back(k);
     row.scores.push_back(s);
+    row.isInfinite |= s == kInfinity;
     // Once a NaN is the largest, it stays.
     if (!(s <= row.largest) && !std::isnan(row.largest))
       row.largest = s;
@@ -223,7 +226,7 @@ private:
     for (int64_t i = 0; i < spec.dimV; ++i)
       o[i] /= row.sum;
     double &lse = out.lse[row.h.value * shape.numTokens() + row.token.value];
-    lse = row.largest == kInfinity ? kInfinity : row.largest + std::log(row.sum);
+    lse = row.isInfinite ? kInfinity : row.largest + std::log(row.sum);
   }
 
   const Problem &problem;

@@ -29,7 +29,7 @@ TILE = 4
 class Spec:
     """What the kernel of an example declares, said a second time."""
 
-    def __init__(self, heads, kv_heads, keep, dim=32, dtype="F32", scale=None, score=None,
+    def __init__(self, heads, kv_heads, keep, dim=64, dtype="BF16", scale=None, score=None,
                  intervals=True):
         self.heads, self.kv_heads, self.dim, self.dtype = heads, kv_heads, dim, dtype
         self.keep = keep  # keep(batch, b, h, q, k)
@@ -115,7 +115,7 @@ SPECS = {
     "global_window": Spec(2, 2, global_window),
     "rswa": Spec(8, 2, retained_prefix),
     "mm_prefix": Spec(4, 2, text_or_image),
-    "gemma4_sliding": Spec(8, 4, clamped, dim=256, dtype="BF16"),
+    "gemma4_sliding": Spec(8, 4, clamped, dim=256),
     "hand_written_scan": Spec(4, 2, scan),
     "table_predicate": Spec(4, 2, branches, intervals=False),
     "soft_cap": Spec(4, 2, causal, scale=lambda batch: param(batch, "scale"), score=soft_cap),

@@ -29,7 +29,7 @@ for program in c-program cpp-program mlir-tool; do
   cmake --build "$work/$program" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 done
 
-"$prefix/bin/attn-compile" "$examples/causal.mlir" --target=cpu -o "$work/causal.attn"
+"$prefix/bin/attn-compile" "$here/causal_f32.mlir" --target=cpu -o "$work/causal.attn"
 "$work/c-program/run-causal" "$work/causal.attn"
 "$work/cpp-program/run-causal" "$work/causal.attn"
 

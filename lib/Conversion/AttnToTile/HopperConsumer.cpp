@@ -299,12 +299,19 @@ HopperSchedule::Softmax HopperSchedule::emitSoftmax(OpBuilder &builder, Value sc
         Value fall =
             arith::MulFOp::create(b, loc, arith::SubFOp::create(b, loc, before, shift), unit);
         Value factor = tile::Ex2Op::create(b, loc, fall);
-        return SmallVector<Value>{now, offset, factor};
+        return SmallVector<Value>{now, folded ? offset : shift, factor};
       });
   Value weights = mapElements(
       builder, loc, scores.getType(), {scores, perRow[1]}, [&](OpBuilder &b, ValueRange arguments) {
         Value unit = TileEmitter(b, loc).f32(exponentScale);
-        Value power = math::FmaOp::create(b, loc, arguments[0], unit, arguments[1]);
+        Value power;
+        if (folded) {
+          power = math::FmaOp::create(b, loc, arguments[0], unit, arguments[1]);
+        } else {
+          // Exactly 0 at the maximum, however large the scores.
+          Value below = arith::SubFOp::create(b, loc, arguments[0], arguments[1]);
+          power = arith::MulFOp::create(b, loc, below, unit);
+        }
         return SmallVector<Value>{tile::Ex2Op::create(b, loc, power)};
       })[0];
   Type partial = rowsOf(f32, /*partial=*/true);

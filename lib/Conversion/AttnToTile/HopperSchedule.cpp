@@ -69,8 +69,9 @@ HopperSchedule::HopperSchedule(KernelOp kernel, const TileShapeInfo &shape, bool
   double literal = 1.0 / std::sqrt(static_cast<double>(kernel.getDim()));
   if (kernel.getScale())
     literal = kernel.getScale()->convertToDouble();
-  // A negative scale would turn the maximum into a minimum, a parameter may be one.
-  folded = !kernel.getScore() && !kernel.getScaleParam() && literal > 0;
+  // A negative scale would turn the maximum into a minimum, a parameter may be one; beside a large
+  // one the rounding of maximum * scale would be no small power of two.
+  folded = !kernel.getScore() && !kernel.getScaleParam() && literal > 0 && literal <= 1;
   constexpr double kLog2e = 1.4426950408889634;
   exponentScale = folded ? literal * kLog2e : kLog2e;
   overlap = !hasElementLoop(kernel, !form.isRuns);

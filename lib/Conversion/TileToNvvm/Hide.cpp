@@ -19,8 +19,8 @@ Value KernelLowering::emitLoadSharedIf(Value condition, Value address) {
                     "=&r,r,r", {condition, address}, {e.getBuilder().getI32Type()})[0];
 }
 
-void KernelLowering::emitZeroRows(const Ring &ring, Value stage,
-                                  function_ref<Value(Value)> isSeen) {
+void KernelLowering::emitZeroRows(const Ring &ring, Value stage, function_ref<Value(Value)> isSeen,
+                                  Value barrier, Value threads) {
   Value base = stageAddress(ring, stage);
   for (int64_t first = 0; first < ring.type.getRows(); first += 128) {
     Value row = e.add(thread, e.i32(first));
@@ -47,26 +47,27 @@ void KernelLowering::emitZeroRows(const Ring &ring, Value stage,
   }
   // PTX ISA, async proxy: wgmma reads shared memory through it, the stores above do not write so.
   e.assembly("fence.proxy.async.shared::cta;", "", {}, {});
-  e.barrier(e.add(group, e.i32(kFirstGroupBarrier)), e.i32(128));
+  e.barrier(barrier, threads);
 }
 
 void KernelLowering::emitHide(HideOp op) {
   const Ring &ring = ringOf(op.getRing());
   Value bitmap = lookupOne(op.getBitmap());
   Slot slot = slotOf(ring, lookupOne(op.getUse()));
-  emitZeroRows(ring, slot.stage, [&](Value row) {
+  auto isSeen = [&](Value row) {
     OpBuilder &b = e.getBuilder();
     Value place = LLVM::GEPOp::create(b, e.getLoc(), bitmap.getType(), b.getI32Type(), bitmap,
                                       ArrayRef<LLVM::GEPArg>{e.lshr(row, e.i32(5))});
     Value word = e.emit<LLVM::LoadOp>(b.getI32Type(), place, /*alignment=*/4);
     Value bit = e.bitAnd(e.lshr(word, e.bitAnd(row, e.i32(31))), e.i32(1));
     return e.cmp(IntPredicate::ne, bit, e.i32(0));
-  });
+  };
+  emitZeroRows(ring, slot.stage, isSeen, e.add(group, e.i32(kFirstGroupBarrier)), e.i32(128));
 }
 
 /// Every warp leaves the union of its rows' bits, four lanes' words, in scratch memory; after the
-/// barrier of the groups that share, a thread reads the words that hold its row's bit. The scratch
-/// memory is the stage's own: it is free when the stage is.
+/// barrier of the groups that share, a thread reads the words that hold its row's bit. They meet
+/// again when the rows are zero, so that nobody writes words for a later use while another reads.
 void KernelLowering::emitHideUnseen(HideUnseenOp op) {
   const Ring &ring = ringOf(op.getRing());
   Slot slot = slotOf(ring, lookupOne(op.getUse()));
@@ -89,10 +90,11 @@ void KernelLowering::emitHideUnseen(HideUnseenOp op) {
                    std::to_string(4 * i) + "], $1;\n}",
                "r,r,r", {own, word, lane}, {});
   }
-  Value count = e.emit<LLVM::CtPopOp>(sharing);
-  e.barrier(e.add(sharing, e.i32(kFirstGroupBarrier - 1 + groups)), e.shl(count, e.i32(7)));
+  Value barrier = e.add(sharing, e.i32(kFirstGroupBarrier - 1 + groups));
+  Value threads = e.shl(e.emit<LLVM::CtPopOp>(sharing), e.i32(7));
+  e.barrier(barrier, threads);
 
-  emitZeroRows(ring, slot.stage, [&](Value row) {
+  auto isSeen = [&](Value row) {
     // Row r of the slot is column r of the bits: its lane of the quad, its element, as
     // !tile.bits says.
     Value laneOfQuad = e.lshr(e.bitAnd(row, e.i32(7)), e.i32(1));
@@ -110,5 +112,6 @@ void KernelLowering::emitHideUnseen(HideUnseenOp op) {
     }
     Value bit = e.bitAnd(e.lshr(seen, e.bitAnd(element, e.i32(31))), e.i32(1));
     return e.cmp(IntPredicate::ne, bit, e.i32(0));
-  });
+  };
+  emitZeroRows(ring, slot.stage, isSeen, barrier, threads);
 }

@@ -73,9 +73,18 @@ static Value emitLog1p(Emitter &e, Value x) {
 }
 
 /// 1 - 2 / (1 + e^2x).
+/// 1 - 2 / (e^2x + 1); near 0, where that cancels, the Taylor series up to x^9: its next term is
+/// 0.0089 x^10 relative, below 2^-24 for |x| < 0.3.
 static Value emitTanh(Emitter &e, Value x) {
   Value power = emitEx2(e, e.fmul(x, e.f32(2 * kLog2e)));
-  return e.fma(e.f32(-2), reciprocal(e, e.fadd(power, e.f32(1))), e.f32(1));
+  Value far = e.fma(e.f32(-2), reciprocal(e, e.fadd(power, e.f32(1))), e.f32(1));
+  Value square = e.fmul(x, x);
+  Value series = e.fma(square, e.f32(62.0 / 2835), e.f32(-17.0 / 315));
+  for (double coefficient : {2.0 / 15, -1.0 / 3})
+    series = e.fma(square, series, e.f32(coefficient));
+  Value near = e.fma(e.fmul(square, series), x, x);
+  Value isNear = e.fcmp(FloatPredicate::olt, e.fabs(x), e.f32(0.3));
+  return e.select(isNear, near, far);
 }
 
 /// Distance to the nearest multiple of pi / 2, found in f64, then a series.

@@ -24,6 +24,7 @@ tile.kernel @hide words(1) {
     // CHECK: setmaxnreg.inc
     // CHECK: %[[GROUP:.*]] = llvm.sub
     // CHECK: %[[THREAD:.*]] = llvm.and
+    // CHECK: %[[ID:.*]] = llvm.add %[[GROUP]], %[[C1]] : i32
     // CHECK: %[[AT:.*]] = llvm.mul %{{.*}}, %[[TILE]] : i32
     // CHECK-NEXT: %[[BASE:.*]] = llvm.add %{{.*}}, %[[AT]] : i32
     // A thread has row t; its bit of the bitmap decides.
@@ -53,7 +54,6 @@ tile.kernel @hide words(1) {
     // CHECK: st.shared.v4.b32
     // CHECK: ^[[AFTER]]:
     // CHECK-NEXT: "fence.proxy.async.shared::cta;"
-    // CHECK-NEXT: %[[ID:.*]] = llvm.add %[[GROUP]], %[[C1]] : i32
     // CHECK-NEXT: nvvm.barrier id = %[[ID]] number_of_threads = %[[C128]]
     tile.hide %v[%group] keep %args : !v, !llvm.ptr
   }
@@ -118,10 +118,10 @@ tile.kernel @hide_unseen words(1) {
     // CHECK-NEXT: %[[U6:.*]] = llvm.or %[[U4]], %[[U5]] : i32
     // CHECK-NEXT: "{\0A.reg .pred P;\0Asetp.lt.u32 P, $2, 4;\0A@P st.shared.b32 [$0+0], $1;\0A}", "r,r,r,~{memory}" %[[OWN]], %[[U6]], %[[LANE]]
     // One barrier for each set of groups, of as many threads.
+    // CHECK-NEXT: %[[ID:.*]] = llvm.add %[[SHARING]], %[[C2]] : i32
     // CHECK-NEXT: %[[COUNT:.*]] = llvm.intr.ctpop(%[[SHARING]])
-    // CHECK-DAG: %[[ID:.*]] = llvm.add %[[SHARING]], %[[C2]] : i32
-    // CHECK-DAG: %[[THREADS:.*]] = llvm.shl %[[COUNT]], %[[C7]] : i32
-    // CHECK: nvvm.barrier id = %[[ID]] number_of_threads = %[[THREADS]]
+    // CHECK-NEXT: %[[THREADS:.*]] = llvm.shl %[[COUNT]], %[[C7]] : i32
+    // CHECK-NEXT: nvvm.barrier id = %[[ID]] number_of_threads = %[[THREADS]]
     // CHECK: llvm.icmp "slt" %[[ROW:.*]], %[[C64]]
     // Row r: lane (r mod 8) / 2, element 2 (r / 8) + r mod 2.
     // CHECK: %[[R7:.*]] = llvm.and %[[ROW]], %[[C7]] : i32
@@ -146,7 +146,8 @@ tile.kernel @hide_unseen words(1) {
     // CHECK: llvm.cond_br
     // CHECK: st.shared.v4.b32
     // CHECK: fence.proxy.async.shared::cta
-    // CHECK: nvvm.barrier
+    // The groups that share meet again.
+    // CHECK-NEXT: nvvm.barrier id = %[[ID]] number_of_threads = %[[THREADS]]
     tile.hide_unseen %v[%group] keep %bits, %sharing : !w, !tile.bits<64x64>
   }
 }

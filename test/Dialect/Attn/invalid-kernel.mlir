@@ -88,14 +88,20 @@ attn.kernel @bounds heads(4) dim(64) q(f32) kv(f32) {
 // -----
 
 // attn-C13
-// expected-error @+1 {{'attn.kernel' op scale is expected to be finite (attn-C13)}}
+// expected-error @+1 {{'attn.kernel' op scale is expected to be finite in f32 (attn-C13)}}
 attn.kernel @inf heads(4) dim(64) q(f32) kv(f32) scale(1.0e400) {
 }
 
 // -----
 
+// expected-error @+1 {{'attn.kernel' op scale is expected to be finite in f32 (attn-C13)}}
+attn.kernel @inf heads(4) dim(64) q(f32) kv(f32) scale(1.0e39) {
+}
+
+// -----
+
 // attn-C13
-// expected-error @+1 {{'attn.kernel' op scale is expected to be finite (attn-C13)}}
+// expected-error @+1 {{'attn.kernel' op scale is expected to be finite in f32 (attn-C13)}}
 "attn.kernel"() <{arg_names = [], dim = 64 : i64, dim_v = 64 : i64, heads = 4 : i64, kv_heads = 4 : i64, kv_type = f32, num_params = 0 : i64, q_type = f32, scale = 0x7FF8000000000000 : f64, sym_name = "nan", table_sources = array<i64>}> ({
 ^bb0:
 }) : () -> ()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loads the artifact of examples/causal.mlir and runs one batch through the C++ runtime. All scores
+// Loads the artifact of causal_f32.mlir and runs one batch through the C++ runtime. All scores
 // are equal (K is 0), so a row that sees n keys has lse = ln(n) and the mean of their values as O.
 #include "attn/Runtime/BatchIO.h"
 #include "attn/Runtime/Launch.h"

@@ -273,8 +273,8 @@ LogicalResult KernelOp::verify() {
                            << " (attn-C17)";
   if (getScale() && getScaleParam())
     return emitOpError() << "scale is given both as a literal and as a parameter (attn-C13)";
-  if (getScale() && !std::isfinite(getScale()->convertToDouble()))
-    return emitOpError() << "scale is expected to be finite (attn-C13)";
+  if (getScale() && !std::isfinite(static_cast<float>(getScale()->convertToDouble())))
+    return emitOpError() << "scale is expected to be finite in f32 (attn-C13)";
   return success();
 }
 
