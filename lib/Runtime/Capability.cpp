@@ -28,15 +28,9 @@ const std::vector<TargetCapability> &rt::targetCapabilities() {
     hopper.dims = {64, 128, 256};
     hopper.takesDimsThatDiffer = false;
     hopper.mostArgumentWords = (4096 - 384) / 8; // kernel parameters less three tensor maps
-    hopper.refusedOps = {Op::FPToSI};
     return std::vector<TargetCapability>{cpu, hopper};
   }();
   return table;
-}
-
-static bool uses(const Configuration &configuration, Op op) {
-  const std::vector<Op> &ops = configuration.ops;
-  return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
 Configuration rt::configurationOf(const KernelSpec &spec, std::string_view target) {
@@ -53,15 +47,13 @@ Configuration rt::configurationOf(const KernelSpec &spec, std::string_view targe
   c.numTables = static_cast<int64_t>(program.tables.size());
   std::vector<bool> isBuiltFrom(program.tables.size(), false);
   for (const Node &node : program.nodes) {
-    if (!uses(c, node.op))
-      c.ops.push_back(node.op);
+    c.hasSoftCap |= node.op == Op::SoftCap;
     if (node.op == Op::MmPrefix || node.op == Op::Document)
       isBuiltFrom[node.ref] = true;
   }
   c.numTables += std::count(isBuiltFrom.begin(), isBuiltFrom.end(), true);
   c.hasRanges = std::any_of(program.tables.begin(), program.tables.end(),
                             [](const TableDecl &t) { return t.kind == TableKind::Ranges; });
-  c.hasSoftCap = uses(c, Op::SoftCap);
   return c;
 }
 
@@ -131,9 +123,6 @@ private:
       refuse("takes no soft-cap");
     if (c.hasSink && !target.takesSinks)
       refuse("takes no sinks");
-    for (Op op : target.refusedOps)
-      if (uses(c, op))
-        refuse("has no code for '" + std::string(toString(op)) + "'");
     const int64_t words = kNumCudaArgs + c.numParams + kNativeTableWords * c.numTables;
     if (target.mostArgumentWords && words > target.mostArgumentWords)
       reasons.push_back("parameters and tables take " + std::to_string(words) +

@@ -33,7 +33,6 @@ struct TargetCapability {
   bool takesPages = true;        ///< of any size
   bool writesPartials = false;   ///< f32 O and LSE of a part of the keys, for context parallelism
   int64_t mostArgumentWords = 0; ///< of parameters and tables; 0: any
-  std::vector<core::Op> refusedOps; ///< no code for these
 };
 const std::vector<TargetCapability> &targetCapabilities();
 
@@ -51,7 +50,6 @@ struct Configuration {
   bool hasRanges = false;
   bool hasSoftCap = false;
   bool hasSink = false;
-  std::vector<core::Op> ops; ///< of mask and score
   // Of the launch.
   int64_t pageSize = 0; ///< keys; 0: contiguous
   bool isContextParallel = false;

@@ -44,7 +44,6 @@ TEST(Capability, EveryReasonIsGiven) {
   c.dimV = 128;
   c.hasSink = true;
   c.hasSoftCap = true;
-  c.ops = {Op::Causal, Op::FPToSI};
   c.numParams = 30;
   c.numTables = 42;
   c.pageSize = -1;
@@ -57,7 +56,6 @@ TEST(Capability, EveryReasonIsGiven) {
                      "target 'sm_90a' takes dim_v equal to dim, got 128 and 192",
                      "target 'sm_90a' has no kernel for dim 192, expected one of 64, 128, 256",
                      "target 'sm_90a' takes no sinks",
-                     "target 'sm_90a' has no code for '" + std::string(toString(Op::FPToSI)) + "'",
                      "parameters and tables take 465 words of kernel arguments, expected at most "
                      "464",
                      "page_size is -1, expected 0 to 1073741823",
@@ -84,12 +82,11 @@ TEST(Capability, OneFieldOneReason) {
       [](rt::Configuration &c) { c.dimV = 128; },
       [](rt::Configuration &c) { c.dimQk = c.dimV = 0; },
       [](rt::Configuration &c) { c.hasSink = true; },
-      [](rt::Configuration &c) { c.ops.push_back(Op::FPToSI); },
       [](rt::Configuration &c) { c.numTables = 45; },
       [](rt::Configuration &c) { c.pageSize = kPositionLimit; },
       [](rt::Configuration &c) { c.isContextParallel = true; },
   };
-  const std::vector<size_t> expected = {2, 1, 1, 1, 1, 1, 3, 1, 1, 1, 1, 1};
+  const std::vector<size_t> expected = {2, 1, 1, 1, 1, 1, 3, 1, 1, 1, 1};
   for (size_t i = 0; i < changes.size(); ++i) {
     rt::Configuration c = gemma("sm_90a");
     changes[i](c);
