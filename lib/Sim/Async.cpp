@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Copies that run beside the warps: cp.async.bulk, cp.async and their groups. Hazards are looked
+// for when a copy is issued; bytes move when the policy says.
+#include "Handlers.h"
+#include "Machine.h"
+
+#include <cstring>
+
+using namespace attn::sim;
+
+void Cta::issue(Copy &&copy) {
+  copies.push_back(std::move(copy));
+  if (grid.launch.policy.kind == Policy::Kind::Earliest)
+    advance(copies.size() - 1, ~0u);
+}
+
+static void moveSmall(Cta &cta, const Copy &copy) {
+  for (const LaneCopy &lane : copy.lanes) {
+    uint8_t *to = &cta.shared[lane.offset];
+    std::memset(to, 0, lane.bytes);
+    if (lane.fromBytes == 0)
+      continue;
+    if (const uint8_t *from =
+            cta.globalAt(copy.warp, copy.line, lane.from, lane.fromBytes, false, "copies"))
+      std::memcpy(to, from, lane.fromBytes);
+    cta.counters.globalLoadBytes += lane.fromBytes;
+  }
+}
+
+static void moveBulk(Cta &cta, const Copy &copy) {
+  const bool load = copy.load();
+  uint8_t *shared = &cta.shared[copy.offset];
+  uint8_t *global = cta.globalAt(copy.warp, copy.line, copy.global, copy.bytes, !load, "copies");
+  (load ? cta.counters.tmaLoadBytes : cta.counters.tmaStoreBytes) += copy.bytes;
+  if (global)
+    std::memcpy(load ? shared : global, load ? global : shared, copy.bytes);
+}
+
+void Cta::advance(size_t i, uint32_t steps) {
+  Copy &copy = copies[i];
+  const uint32_t before = copy.done;
+  switch (copy.kind) {
+  case Copy::Kind::TensorLoad:
+  case Copy::Kind::TensorStore:
+    moveRows(copy, std::min(steps, copy.steps - copy.done));
+    break;
+  case Copy::Kind::BulkLoad:
+  case Copy::Kind::BulkStore:
+    moveBulk(*this, copy);
+    copy.done = copy.steps;
+    break;
+  case Copy::Kind::CpAsync:
+    moveSmall(*this, copy);
+    copy.done = copy.steps;
+    break;
+  case Copy::Kind::CpArrive:
+    copy.done = copy.steps;
+    break;
+  }
+  const int64_t moved = int64_t(copy.bytes) * (copy.done - before) / copy.steps;
+  if (copy.done < copy.steps) {
+    if (copy.load())
+      completeTx(copy.barrier, copy.warp, copy.line, moved);
+    return;
+  }
+  const Copy finished = std::move(copy);
+  copies.erase(copies.begin() + static_cast<ptrdiff_t>(i));
+  if (finished.load()) {
+    --barriers[finished.barrier].copies;
+    completeTx(finished.barrier, finished.warp, finished.line, moved);
+  } else if (finished.kind == Copy::Kind::CpArrive) {
+    // It arrives when the copies before it are complete.
+    force(finished.warp, Copy::Kind::CpAsync, Copy::Kind::CpAsync, finished.number);
+    barriers[finished.barrier].arriving.raise(cpAgent(finished.warp), finished.number);
+    arrive(finished.barrier, warps[finished.warp], finished.line, finished.bytes, false);
+  }
+}
+
+void Cta::force(int warp, Copy::Kind a, Copy::Kind b, uint32_t number) {
+  for (size_t i = 0; i < copies.size();) {
+    const Copy &copy = copies[i];
+    if (copy.warp == warp && (copy.kind == a || copy.kind == b) && copy.number <= number)
+      advance(i, ~0u);
+    else
+      ++i;
+  }
+}
+
+// PTX ISA "cp.async.bulk"
+bool attn::sim::executeBulkCopy(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1))
+      continue;
+    const uint64_t address =
+        (warp.value(in.src[0], in.wideAddress, lane) + static_cast<uint64_t>(in.imm)) &
+        ~kWindowMask;
+    Copy copy;
+    copy.bytes = warp.words(in.src[2])[lane];
+    copy.global = warp.longs(in.src[1])[lane] + static_cast<uint64_t>(in.imm2);
+    if (copy.bytes % 16 || copy.global % 16) {
+      cta.report(Report::Kind::Misaligned, warp.index, in.line, 0, copy.global,
+                 "copies " + std::to_string(copy.bytes) + " bytes at " + hexText(copy.global) +
+                     ", expected multiples of 16");
+      continue;
+    }
+    if (copy.bytes == 0 ||
+        !cta.sharedAt(warp, in, address, copy.bytes, 16, in.kind ? "copies to" : "copies from"))
+      continue;
+    copy.offset = static_cast<uint32_t>(address) - kSharedBase;
+    copy.warp = warp.index;
+    copy.line = in.line;
+    cta.start(std::move(copy), warp, in, lane);
+  }
+  return true;
+}
+
+/// Enters a bulk or tensor copy into barrier or group and shadow, and issues it.
+void Cta::start(Copy &&copy, Warp &warp, const Instr &in, int lane) {
+  Access self = access(warp, in);
+  const bool tensor = copy.map.rank > 0;
+  if (in.kind) {
+    uint64_t address = warp.value(in.src[3], in.wide2, lane) + static_cast<int64_t>(in.target);
+    if (!in.wide2)
+      address = static_cast<uint32_t>(address);
+    copy.kind = tensor ? Copy::Kind::TensorLoad : Copy::Kind::BulkLoad;
+    copy.barrier = barrierOf(warp, in, address, true);
+    if (copy.barrier < 0)
+      return;
+    Mbarrier &barrier = barriers[copy.barrier];
+    ++barrier.copies;
+    barrier.lastCopyLine = in.line;
+    barrier.lastCopyTime = barrier.phase + 1;
+    self.what = Access::What::Copy;
+    self.agent = barrier.agent;
+    self.time = barrier.phase + 1;
+    shadow.begin(self, warp.clock, warp.proxy);
+    shadow.write(*this, copy.offset, copy.bytes);
+    ++counters.tmaLoads;
+  } else {
+    copy.kind = tensor ? Copy::Kind::TensorStore : Copy::Kind::BulkStore;
+    copy.number = ++warp.bulkIssued;
+    warp.lastCopyLine = in.line;
+    warp.bulkOpen.push_back({copy.number, lane, 0});
+    self.what = Access::What::BulkStore;
+    self.agent = bulkAgent(warp.index);
+    self.time = copy.number;
+    shadow.begin(self, warp.clock, warp.proxy);
+    shadow.read(*this, copy.offset, copy.bytes);
+  }
+  issue(std::move(copy));
+}
+
+// Bulk groups belong to a thread: another lane's wait does not count.
+bool attn::sim::executeBulkCommit(Cta &, Warp &warp, const Instr &, uint32_t mask) {
+  for (int lane = 0; lane < 32; ++lane)
+    if (mask >> lane & 1)
+      ++warp.bulkCommitted[lane];
+  for (BulkOp &op : warp.bulkOpen)
+    if (mask >> op.lane & 1 && op.group == 0)
+      op.group = warp.bulkCommitted[op.lane];
+  return true;
+}
+
+bool attn::sim::executeBulkWait(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
+  std::vector<BulkOp> open;
+  for (const BulkOp &op : warp.bulkOpen) {
+    if (!(mask >> op.lane & 1) || op.group == 0 ||
+        op.group + in.imm > warp.bulkCommitted[op.lane]) {
+      open.push_back(op);
+      continue;
+    }
+    for (size_t i = 0; i < cta.copies.size(); ++i)
+      if (cta.copies[i].warp == warp.index && cta.copies[i].number == op.number &&
+          (cta.copies[i].kind == Copy::Kind::TensorStore ||
+           cta.copies[i].kind == Copy::Kind::BulkStore)) {
+        cta.advance(i, ~0u);
+        break;
+      }
+  }
+  warp.bulkOpen = std::move(open);
+  warp.clock.raise(cta.bulkAgent(warp.index),
+                   warp.bulkOpen.empty() ? warp.bulkIssued : warp.bulkOpen.front().number - 1);
+  return true;
+}
+
+// PTX ISA "cp.async": writes of the generic proxy. Groups are kept a warp, not a lane.
+bool attn::sim::executeSmallCopy(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
+  Copy copy;
+  copy.kind = Copy::Kind::CpAsync;
+  copy.warp = warp.index;
+  copy.number = ++warp.cpIssued;
+  warp.lastCopyLine = in.line;
+  copy.line = in.line;
+  Access self = cta.access(warp, in);
+  self.what = Access::What::CpAsync;
+  self.agent = cta.cpAgent(warp.index);
+  self.time = copy.number;
+  cta.shadow.begin(self, warp.clock, warp.proxy);
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1))
+      continue;
+    uint64_t address = warp.value(in.src[0], in.wideAddress, lane) + static_cast<uint64_t>(in.imm);
+    address &= in.wideAddress ? ~kWindowMask : uint64_t(0xFFFFFFFF);
+    LaneCopy one;
+    one.from = warp.longs(in.src[1])[lane] + static_cast<uint64_t>(in.imm2);
+    one.bytes = in.width;
+    one.fromBytes = in.src[2] == kNoOperand
+                        ? in.width
+                        : std::min<uint32_t>(warp.words(in.src[2])[lane], in.width);
+    if (!cta.sharedAt(warp, in, address, in.width, in.width, "copies to"))
+      continue;
+    if (one.from % in.width) {
+      cta.report(Report::Kind::Misaligned, warp.index, in.line, 0, one.from,
+                 "copies from " + hexText(one.from) + ", expected a multiple of " +
+                     std::to_string(in.width));
+      continue;
+    }
+    one.offset = static_cast<uint32_t>(address) - kSharedBase;
+    cta.shadow.write(cta, one.offset, in.width);
+    copy.lanes.push_back(one);
+  }
+  cta.issue(std::move(copy));
+  return true;
+}
+
+bool attn::sim::executeSmallCommit(Cta &, Warp &warp, const Instr &, uint32_t) {
+  warp.cpGroups.push_back(warp.cpIssued);
+  return true;
+}
+
+bool attn::sim::executeSmallWait(Cta &cta, Warp &warp, const Instr &in, uint32_t) {
+  uint32_t number = 0;
+  if (in.imm < 0) {
+    number = warp.cpIssued;
+    warp.cpGroups.clear();
+  }
+  while (in.imm >= 0 && warp.cpGroups.size() > static_cast<size_t>(in.imm)) {
+    number = warp.cpGroups.front();
+    warp.cpGroups.pop_front();
+  }
+  cta.force(warp.index, Copy::Kind::CpAsync, Copy::Kind::CpAsync, number);
+  warp.clock.raise(cta.cpAgent(warp.index), number);
+  return true;
+}
+
+// PTX ISA "cp.async.mbarrier.arrive": without .noinc, the arrival is one that was not expected.
+bool attn::sim::executeSmallArrive(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1))
+      continue;
+    uint64_t address = warp.value(in.src[0], in.wideAddress, lane) + static_cast<uint64_t>(in.imm);
+    if (!in.wideAddress)
+      address = static_cast<uint32_t>(address);
+    Copy copy;
+    copy.kind = Copy::Kind::CpArrive;
+    copy.warp = warp.index;
+    copy.number = warp.cpIssued;
+    copy.line = in.line;
+    copy.bytes = 1;
+    copy.barrier = cta.barrierOf(warp, in, address, false);
+    if (copy.barrier < 0)
+      continue;
+    if (!in.kind)
+      ++cta.barriers[copy.barrier].pending;
+    cta.issue(std::move(copy));
+  }
+  return true;
+}

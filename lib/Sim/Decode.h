@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From parsed instructions to handlers. Every function here either understands all of an
+// instruction or says why not; nothing is guessed.
+#ifndef ATTN_SIM_DECODE_H
+#define ATTN_SIM_DECODE_H
+
+#include "Program.h"
+
+#include <map>
+#include <set>
+
+namespace attn::sim {
+
+class Decoder {
+public:
+  Decoder(const PtxModule &module, const PtxKernel &kernel, const uint8_t *globals,
+          std::vector<Report> &unsupported);
+  Program run();
+
+private:
+  using List = std::vector<PtxOperand>;
+
+  void layoutRegisters();
+  void layoutVariables();
+  void findProducts();
+  void instruction(const PtxInstruction &from);
+  void dispatch(const PtxInstruction &from, Instr &in);
+  void recordTouches(const PtxInstruction &from, Instr &in);
+
+  // Kinds of instructions.
+  void alu(const PtxInstruction &from, Instr &in);
+  void compare(const PtxInstruction &from, Instr &in);
+  void branch(const PtxInstruction &from, Instr &in);
+  bool moveVector(const PtxInstruction &from, Instr &in);
+  void load(const PtxInstruction &from, Instr &in);
+  void store(const PtxInstruction &from, Instr &in);
+  void atomic(const PtxInstruction &from, Instr &in);
+  void matrix(const PtxInstruction &from, Instr &in);
+  void convertAddress(const PtxInstruction &from, Instr &in);
+  void barrier(const PtxInstruction &from, Instr &in);
+  void shuffle(const PtxInstruction &from, Instr &in);
+  void vote(const PtxInstruction &from, Instr &in);
+  void match(const PtxInstruction &from, Instr &in);
+  void elect(const PtxInstruction &from, Instr &in);
+  void redux(const PtxInstruction &from, Instr &in);
+  void fence(const PtxInstruction &from, Instr &in);
+  void setMaxRegisters(const PtxInstruction &from, Instr &in);
+  void mbarrier(const PtxInstruction &from, Instr &in);
+  void mbarrierArrive(const PtxInstruction &from, Instr &in);
+  void mbarrierWait(const PtxInstruction &from, Instr &in);
+  void copy(const PtxInstruction &from, Instr &in);
+  void copyTensor(const PtxInstruction &from, Instr &in);
+  void copyBulk(const PtxInstruction &from, Instr &in);
+  void copySmall(const PtxInstruction &from, Instr &in);
+  void wgmma(const PtxInstruction &from, Instr &in);
+  void product(const PtxInstruction &from, Instr &in);
+
+  // Operands; a failure is kept in `problem` and gives kNoOperand.
+  int32_t source(const PtxOperand &operand, PtxType type);
+  int32_t destination(const PtxOperand &operand, PtxType type);
+  int32_t predicate(const PtxOperand &operand, bool &negated);
+  bool address(const PtxOperand &operand, Instr &in);
+  /// A base that needs no offset: register, constant or symbol; `wide`: 8-byte slots.
+  int32_t addressValue(const PtxOperand &operand, bool &wide);
+  int64_t integer(const PtxOperand &operand, int64_t low, int64_t high);
+  void list(Instr &in, const List &operands, PtxType type, bool isDestination);
+  bool operands(const PtxInstruction &from, size_t low, size_t high);
+  int32_t special(const std::string &name);
+  int32_t constant(uint64_t value, bool wide);
+  bool symbol(const std::string &name, uint64_t &value, Space &space);
+  bool isWide(int32_t reg) const { return wide[reg]; }
+  void fail(const std::string &why);
+
+  const PtxModule &module;
+  const PtxKernel &kernel;
+  const uint8_t *globals;
+  std::vector<Report> &unsupported;
+  Program program;
+  std::string problem;
+  std::vector<int32_t> registerOffset;
+  std::vector<uint8_t> wide;
+  std::map<std::pair<uint64_t, bool>, int32_t> constantAt;
+  std::map<std::string, int32_t> specialAt;
+  std::map<std::string, std::pair<uint64_t, Space>> symbols;
+  std::map<int32_t, int32_t> tracked; ///< registers of products, numbered
+};
+
+/// Modifiers of an instruction, taken one after the other.
+class Modifiers {
+public:
+  explicit Modifiers(const PtxInstruction &from) : all(from.modifiers) {}
+  bool take(const char *text) {
+    if (at < all.size() && all[at] == text) {
+      ++at;
+      return true;
+    }
+    return false;
+  }
+  /// The number of the one that comes next, or -1.
+  template <size_t n>
+  int oneOf(const char *const (&texts)[n]) {
+    for (size_t i = 0; i < n; ++i)
+      if (take(texts[i]))
+        return static_cast<int>(i);
+    return -1;
+  }
+  bool done() const { return at == all.size(); }
+  const std::string &next() const {
+    static const std::string none;
+    return at < all.size() ? all[at] : none;
+  }
+  void skip() { ++at; }
+
+private:
+  const std::vector<std::string> &all;
+  size_t at = 0;
+};
+
+bool parseType(const std::string &text, PtxType &type);
+inline bool isSignedType(PtxType type) {
+  return type == PtxType::S8 || type == PtxType::S16 || type == PtxType::S32 ||
+         type == PtxType::S64;
+}
+
+} // namespace attn::sim
+
+#endif // ATTN_SIM_DECODE_H
