@@ -2,10 +2,11 @@
 """lit configuration. Values of the build come from lit.site.cfg.py, which includes this file.
 
 ATTN_ROUND_TRIP=1 in the environment makes every attn-opt of every test print what it parsed, parse that
-again and compare.
+again and compare. ATTN_PROOFS=1 makes every attn-opt prove each of its passes over kernels, or fail.
 """
 
 import os
+import subprocess
 import sys
 
 import lit.formats
@@ -30,9 +31,18 @@ def tool(name, folder, options=""):
     config.substitutions.append((word, path + options))
 
 
+# z3, if it is there and solves something.
+z3 = lit.util.which("z3", os.environ.get("PATH", ""))
+if z3 and subprocess.run([z3, "-in"], input="(check-sat)", stdout=subprocess.PIPE,
+                         universal_newlines=True).stdout.strip() == "sat":
+    config.available_features.add("solver")
+if os.environ.get("ATTN_PROOFS") and "solver" not in config.available_features:
+    lit_config.fatal("proofs need z3 in PATH, install package z3")
+
 round_trip = " --verify-roundtrip" if os.environ.get("ATTN_ROUND_TRIP") else ""
-for name in ["attn-opt", "tile-opt"]:
-    tool(name, config.attn_bin_dir, round_trip)
+proofs = " --attn-verify-rewrites=strict" if os.environ.get("ATTN_PROOFS") else ""
+tool("attn-opt", config.attn_bin_dir, round_trip + proofs)
+tool("tile-opt", config.attn_bin_dir, round_trip)
 tool("attn-compile", config.attn_bin_dir)
 for name in ["FileCheck", "llc", "mlir-translate", "not", "split-file"]:
     tool(name, config.llvm_tools_dir)

@@ -14,6 +14,7 @@
 #include "attn/Core/MaskEval.h"
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "attn/Dialect/Attn/IR/ProgramBuilder.h"
+#include "attn/Verify/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -53,13 +54,17 @@ static std::string describe(Location loc) {
 
 namespace {
 
-/// Collects errors and their notes as lines; other diagnostics are dropped.
+/// Collects errors and their notes as lines; other diagnostics go to `others`, if that is there.
 class DiagnosticCollector {
 public:
-  explicit DiagnosticCollector(MLIRContext *context)
-      : handler(context, [this](Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+  explicit DiagnosticCollector(MLIRContext *context,
+                               const std::function<void(StringRef)> &others = nullptr)
+      : others(others), handler(context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() != DiagnosticSeverity::Error) {
+            if (this->others)
+              this->others(describe(diagnostic.getLocation()) + ": " + diagnostic.str());
             return success();
+          }
           add(diagnostic, "error");
           for (Diagnostic &note : diagnostic.getNotes())
             add(note, "note");
@@ -78,6 +83,7 @@ private:
     text += describe(diagnostic.getLocation()) + ": " + kind.str() + ": " + diagnostic.str();
   }
 
+  std::function<void(StringRef)> others;
   std::string text;
   ScopedDiagnosticHandler handler;
 };
@@ -333,12 +339,15 @@ static LogicalResult runMaskPasses(ModuleOp module, const CompileOptions &option
   if (!options.maskPasses)
     return success();
   PassManager passes(module.getContext());
-  compiler::buildMaskPipeline(passes);
+  TvCheckPassOptions proofs;
+  proofs.solver = options.solver;
+  proofs.strict = options.strictVerify;
+  compiler::buildMaskPipeline(passes, options.verify ? &proofs : nullptr);
   return passes.run(module);
 }
 
 static FailureOr<core::Artifact> compileModule(ModuleOp module, const CompileOptions &options) {
-  if (failed(verify(module)))
+  if (failed(mlir::verify(module)))
     return failure();
   FailureOr<std::vector<core::KernelSpec>> specs = readModule(module);
   if (failed(specs))
@@ -370,7 +379,7 @@ static llvm::Expected<Value> withSpec(StringRef spec, StringRef name, const Comp
   if (llvm::Error error = compiler::checkTargets(options.targets))
     return error;
   std::unique_ptr<MLIRContext> context = makeContext();
-  DiagnosticCollector diagnostics(context.get());
+  DiagnosticCollector diagnostics(context.get(), options.notProved);
   if (options.explain && failed(enableExplain(context.get(), options.explain)))
     return diagnostics.takeError("remarks are not available");
   OwningOpRef<ModuleOp> module = parse(spec, name, context.get());

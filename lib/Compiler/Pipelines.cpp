@@ -5,6 +5,7 @@
 #include "attn/Conversion/AttnToLoops/AttnToLoops.h"
 #include "attn/Conversion/AttnToTile/AttnToTile.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Verify/Passes.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -20,17 +21,24 @@
 
 using namespace mlir;
 
-void attn::compiler::buildMaskPipeline(OpPassManager &pm) {
+void attn::compiler::buildMaskPipeline(OpPassManager &pm, const TvCheckPassOptions *proofs) {
   OpPassManager &kernel = pm.nest<KernelOp>();
+  auto add = [&](std::unique_ptr<Pass> pass) {
+    if (proofs)
+      kernel.addPass(createTvSnapshotPass());
+    kernel.addPass(std::move(pass));
+    if (proofs)
+      kernel.addPass(createTvCheckPass(*proofs));
+  };
   // No general canonicalizer here: its folds assume what a region's scalar operations do not
   // promise (overflow and fast-math flags, divisors other than 0, loops whose span fits 63 bits).
-  kernel.addPass(createRaiseMasksPass());
-  kernel.addPass(createSimplifyMaskPass());
-  kernel.addPass(createRangeScanToTablePass());
-  kernel.addPass(createFuseIntervalsPass());
-  kernel.addPass(createCSEPass());
-  kernel.addPass(createHoistInvariantsPass());
-  kernel.addPass(createInferTileBoundsPass());
+  add(createRaiseMasksPass());
+  add(createSimplifyMaskPass());
+  add(createRangeScanToTablePass());
+  add(createFuseIntervalsPass());
+  add(createCSEPass());
+  add(createHoistInvariantsPass());
+  add(createInferTileBoundsPass());
 }
 
 void attn::compiler::buildNativePipeline(OpPassManager &pm) {

@@ -8,7 +8,7 @@
 #include <cstring>
 
 using namespace attn;
-using namespace attn::verify;
+using namespace attn::proofs;
 using core::Node;
 using core::NodeId;
 using core::Op;

@@ -10,7 +10,7 @@
 
 #include <set>
 
-namespace attn::verify {
+namespace attn::proofs {
 
 /// Operations that a query treats as functions of which nothing is known, by their key: the same
 /// operation on the same operands gives the same value, in both masks.
@@ -86,6 +86,6 @@ private:
   std::map<core::NodeId, std::vector<Coded>> results; ///< of loops
 };
 
-} // namespace attn::verify
+} // namespace attn::proofs
 
 #endif // ATTN_LIB_VERIFY_ENCODER_H

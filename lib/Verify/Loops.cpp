@@ -13,7 +13,7 @@
 #include <functional>
 
 using namespace attn;
-using namespace attn::verify;
+using namespace attn::proofs;
 using core::Node;
 using core::NodeId;
 using core::Op;
@@ -106,7 +106,7 @@ std::string Encoder::describe(const Node &node) const {
   std::string text = std::string(core::toString(node.op)) + ":" +
                      std::string(core::toString(node.type)) + ":" + std::to_string(node.imm);
   if (node.op == Op::Const && node.type == ScalarType::F32)
-    return text + ":" + verify::toString(encodeConstant(node).lo);
+    return text + ":" + proofs::toString(encodeConstant(node).lo);
   if (node.op == Op::Param)
     return text + ":" + program.params[node.ref].name;
   bool readsTable = (node.op >= Op::TableLoad && node.op <= Op::RowHi) || node.op == Op::MmPrefix ||

@@ -24,8 +24,8 @@ namespace attn {
 
 using namespace mlir;
 using namespace attn;
-using verify::Outcome;
-using verify::Verdict;
+using proofs::Outcome;
+using proofs::Verdict;
 
 static constexpr StringLiteral kSnapshot = "attn.tv_snapshot";
 static constexpr StringLiteral kMinimums = "attn.tv_minimums";
@@ -82,9 +82,9 @@ static ArrayAttr getMinimums(KernelOp kernel) {
   return builder.getArrayAttr(minimums);
 }
 
-static verify::ProveOptions getProveOptions(const std::string &solver, unsigned timeout,
+static proofs::ProveOptions getProveOptions(const std::string &solver, unsigned timeout,
                                             const std::string &dumpDir, KernelOp kernel) {
-  verify::ProveOptions options;
+  proofs::ProveOptions options;
   options.solver = solver;
   options.timeoutSeconds = timeout;
   options.dumpDir = dumpDir;
@@ -112,7 +112,7 @@ struct Reporter {
         emitRemark(loc) << "proved: " << what;
       return success();
     case Outcome::Refuted: {
-      const verify::Counterexample &at = *verdict.counterexample;
+      const proofs::Counterexample &at = *verdict.counterexample;
       auto said = [](bool keep) { return keep ? "keeps" : "drops"; };
       InFlightDiagnostic error =
           emitError(loc) << difference << ": at b = " << at.b << ", h = " << at.h
@@ -188,7 +188,7 @@ private:
   LogicalResult checkMask(KernelOp kernel, const core::MaskProgram &before,
                           const core::MaskProgram &after) {
     Operation *place = kernel.getMask();
-    Verdict verdict = verify::proveMasks(&getContext(), before, after, verify::Relation::Equal,
+    Verdict verdict = proofs::proveMasks(&getContext(), before, after, proofs::Relation::Equal,
                                          getOptions(kernel));
     return reporter().say((place ? place : kernel)->getLoc(), verdict, "the rewrite keeps the mask",
                           "rewrite changes the mask");
@@ -199,7 +199,7 @@ private:
     if (before.score < 0 && after.score < 0)
       return success();
     Operation *place = kernel.getScore();
-    Verdict verdict = verify::proveScores(&getContext(), before, after, getOptions(kernel));
+    Verdict verdict = proofs::proveScores(&getContext(), before, after, getOptions(kernel));
     return reporter().say((place ? place : kernel)->getLoc(), verdict,
                           "the rewrite keeps the score", "rewrite changes the score");
   }
@@ -213,26 +213,26 @@ private:
     FailureOr<core::MaskProgram> inside = getProgram(*getBoundsAsMask(after), minimums);
     if (failed(inside))
       return failure();
-    verify::ProveOptions options = getOptions(after);
+    proofs::ProveOptions options = getOptions(after);
     if (before.getBounds() && before.getMask()) {
       FailureOr<core::MaskProgram> old = getProgram(*getBoundsAsMask(before), minimums);
       if (failed(old))
         return failure();
       bool sameKind = before.getBounds().getExact() == bounds.getExact();
       Verdict verdict =
-          verify::proveMasks(&getContext(), *old, *inside, verify::Relation::Equal, options);
+          proofs::proveMasks(&getContext(), *old, *inside, proofs::Relation::Equal, options);
       if (sameKind && verdict.outcome == Outcome::Proved)
         return success();
     }
-    auto relation = bounds.getExact() ? verify::Relation::Equal : verify::Relation::Implies;
-    Verdict verdict = verify::proveMasks(&getContext(), mask, *inside, relation, options);
+    auto relation = bounds.getExact() ? proofs::Relation::Equal : proofs::Relation::Implies;
+    Verdict verdict = proofs::proveMasks(&getContext(), mask, *inside, relation, options);
     return reporter().say(bounds.getLoc(), verdict,
                           bounds.getExact() ? "the bounds hold exactly the kept keys"
                                             : "the bounds hold every kept key",
                           "bounds do not fit the mask, which is the first");
   }
 
-  verify::ProveOptions getOptions(KernelOp kernel) const {
+  proofs::ProveOptions getOptions(KernelOp kernel) const {
     return getProveOptions(solver, timeout, dumpSmt, kernel);
   }
   Reporter reporter() const { return {strict, report}; }
@@ -279,14 +279,14 @@ private:
         if (mine.name == other.name && other.minValue)
           mine.minValue = std::max(mine.minValue.value_or(*other.minValue), *other.minValue);
     Verdict verdict =
-        verify::proveMasks(&getContext(), *x, *y, verify::Relation::Equal, getOptions(a));
+        proofs::proveMasks(&getContext(), *x, *y, proofs::Relation::Equal, getOptions(a));
     Reporter reporter{/*strict=*/true, /*report=*/true};
     std::string names = ("@" + a.getSymName() + " and @" + b.getSymName()).str();
     return reporter.say(b.getLoc(), verdict, names + " are the same mask for every batch",
                         names + " are different masks");
   }
 
-  verify::ProveOptions getOptions(KernelOp kernel) const {
+  proofs::ProveOptions getOptions(KernelOp kernel) const {
     return getProveOptions(solver, timeout, dumpSmt, kernel);
   }
 };

@@ -51,6 +51,6 @@ static std::string addChecksTo(StringRef text, StringRef options, bool onKernel)
   return join(parts, ",");
 }
 
-std::string attn::verify::addChecks(StringRef pipeline, StringRef checkOptions) {
+std::string attn::proofs::addChecks(StringRef pipeline, StringRef checkOptions) {
   return addChecksTo(pipeline, checkOptions, /*onKernel=*/false);
 }

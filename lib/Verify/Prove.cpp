@@ -21,12 +21,12 @@
 #include "llvm/Support/xxhash.h"
 
 using namespace attn;
-using namespace attn::verify;
+using namespace attn::proofs;
 
 static constexpr unsigned kExampleRanges = 3;
 static constexpr int kRandomBatches = 40;
 
-const char *verify::toString(Outcome outcome) {
+const char *proofs::toString(Outcome outcome) {
   switch (outcome) {
   case Outcome::Proved:
     return "proved";
@@ -194,18 +194,22 @@ Verdict Prover::findExample(const std::string &otherwise) {
   verdict.reason = otherwise;
   if (scores)
     return verdict;
-  for (int64_t size : {3, 6, 12, 0}) {
+  struct Box {
+    int64_t size;
+    bool values;
+  };
+  for (Box box : {Box{3, true}, Box{6, true}, Box{12, true}, Box{12, false}, Box{0, false}}) {
     std::unique_ptr<Query> query = makeQuery(kExampleRanges);
     query->terms.require(query->differ);
-    if (size)
-      query->world.box(size);
+    if (box.size)
+      query->world.box(box.size, box.values);
     Observations seen = query->world.observe();
     Answer answer = ask(query->terms.exportText(), seen.names());
     if (answer.kind == Answer::Unsat)
       continue;
     if (answer.kind != Answer::Sat) {
       verdict.reason = verdictOf(answer).reason;
-      return verdict;
+      break;
     }
     std::optional<Scene> scene = makeScene(seen, answer.model, options.heads, options.kvHeads);
     if (scene)
@@ -276,13 +280,13 @@ Verdict Prover::run() {
   return findExample(verdict.reason);
 }
 
-Verdict verify::proveMasks(mlir::MLIRContext *context, const core::MaskProgram &before,
+Verdict proofs::proveMasks(mlir::MLIRContext *context, const core::MaskProgram &before,
                            const core::MaskProgram &after, Relation relation,
                            const ProveOptions &options) {
   return Prover(context, before, after, relation, /*scores=*/false, options).run();
 }
 
-Verdict verify::proveScores(mlir::MLIRContext *context, const core::MaskProgram &before,
+Verdict proofs::proveScores(mlir::MLIRContext *context, const core::MaskProgram &before,
                             const core::MaskProgram &after, const ProveOptions &options) {
   return Prover(context, before, after, Relation::Equal, /*scores=*/true, options).run();
 }

@@ -8,7 +8,7 @@
 #include <cstring>
 
 using namespace attn;
-using namespace attn::verify;
+using namespace attn::proofs;
 using core::ScalarType;
 using core::TableDim;
 using core::TableKind;
@@ -36,7 +36,7 @@ static std::vector<int32_t> makeDocuments(int64_t length, int64_t q, int64_t k, 
   return ids;
 }
 
-std::optional<Scene> verify::makeScene(const Observations &seen,
+std::optional<Scene> proofs::makeScene(const Observations &seen,
                                        const std::map<std::string, Wide> &model, int64_t heads,
                                        int64_t kvHeads) {
   auto read = [&](const std::string &name) {
@@ -95,7 +95,7 @@ std::optional<Scene> verify::makeScene(const Observations &seen,
 // At random
 //===----------------------------------------------------------------------===//
 
-Scene verify::makeRandomScene(std::mt19937 &random,
+Scene proofs::makeRandomScene(std::mt19937 &random,
                               const std::vector<const core::MaskProgram *> &programs, int64_t heads,
                               int64_t kvHeads) {
   auto pick = [&](int64_t low, int64_t high) {
@@ -235,7 +235,7 @@ static std::optional<core::TableData> makePlain(const Scene &scene, const core::
   return data;
 }
 
-std::optional<core::Batch> verify::makeBatch(const Scene &scene, const core::MaskProgram &program) {
+std::optional<core::Batch> proofs::makeBatch(const Scene &scene, const core::MaskProgram &program) {
   core::Batch batch;
   batch.numHeads = scene.heads;
   batch.numKvHeads = scene.kvHeads;
@@ -349,7 +349,7 @@ static std::string tableText(const Scene &scene, const core::TableDecl &table) {
   return text;
 }
 
-std::string verify::toJson(const Scene &scene, const core::MaskProgram &program) {
+std::string proofs::toJson(const Scene &scene, const core::MaskProgram &program) {
   std::string text = "{\"requests\": [";
   for (int64_t i = 0; i < scene.b; ++i)
     text += "{\"query_len\": 0, \"seq_len\": 0}, ";

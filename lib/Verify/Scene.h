@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace attn::verify {
+namespace attn::proofs {
 
 struct Scene {
   int64_t b = 0, h = 0, q = 0, k = 0;
@@ -48,6 +48,6 @@ std::optional<core::Batch> makeBatch(const Scene &scene, const core::MaskProgram
 /// The scene as one line of a batch file (docs/batch.md) for a kernel with these declarations.
 std::string toJson(const Scene &scene, const core::MaskProgram &program);
 
-} // namespace attn::verify
+} // namespace attn::proofs
 
 #endif // ATTN_LIB_VERIFY_SCENE_H

@@ -23,7 +23,7 @@
 
 extern char **environ;
 
-using namespace attn::verify;
+using namespace attn::proofs;
 using llvm::StringRef;
 
 /// Questions with known answers on either side of the real one.

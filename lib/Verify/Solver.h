@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace attn::verify {
+namespace attn::proofs {
 
 struct Answer {
   enum Kind {
@@ -45,6 +45,6 @@ private:
   unsigned timeoutSeconds;
 };
 
-} // namespace attn::verify
+} // namespace attn::proofs
 
 #endif // ATTN_LIB_VERIFY_SOLVER_H

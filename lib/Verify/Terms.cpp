@@ -7,9 +7,9 @@
 #include <algorithm>
 
 using namespace mlir;
-using namespace attn::verify;
+using namespace attn::proofs;
 
-std::string attn::verify::toString(Wide value) {
+std::string attn::proofs::toString(Wide value) {
   if (value == 0)
     return "0";
   // The magnitude as unsigned, so that the smallest value has one.

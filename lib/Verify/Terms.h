@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace attn::verify {
+namespace attn::proofs {
 
 /// Holds sums, differences and products of 64-bit integers.
 using Wide = __int128;
@@ -99,6 +99,6 @@ private:
   unsigned names = 0;
 };
 
-} // namespace attn::verify
+} // namespace attn::proofs
 
 #endif // ATTN_LIB_VERIFY_TERMS_H

@@ -4,7 +4,7 @@
 #include "attn/Core/IndexSpaces.h"
 
 using namespace attn;
-using namespace attn::verify;
+using namespace attn::proofs;
 using core::kPositionLimit;
 using core::ScalarType;
 using core::TableKind;
@@ -12,10 +12,10 @@ using core::TableKind;
 /// More than any table or list has.
 static constexpr int64_t kMaxExtent = int64_t(1) << 31;
 
-Wide verify::minOf(ScalarType type) { return -(Wide(1) << (core::bitWidth(type) - 1)); }
-Wide verify::maxOf(ScalarType type) { return (Wide(1) << (core::bitWidth(type) - 1)) - 1; }
+Wide proofs::minOf(ScalarType type) { return -(Wide(1) << (core::bitWidth(type) - 1)); }
+Wide proofs::maxOf(ScalarType type) { return (Wide(1) << (core::bitWidth(type) - 1)) - 1; }
 
-bool verify::isImplicit(core::TableDim dim) {
+bool proofs::isImplicit(core::TableDim dim) {
   switch (dim) {
   case core::TableDim::B:
   case core::TableDim::H:
@@ -308,7 +308,7 @@ std::vector<std::string> Observations::names() const {
   return all;
 }
 
-void World::box(int64_t size) {
+void World::box(int64_t size, bool values) {
   auto limit = [&](Term term, int64_t low) {
     terms.require(terms.between(terms.integer(low), term, terms.integer(size)));
   };
@@ -317,7 +317,7 @@ void World::box(int64_t size) {
   limit(q.term, -1);
   terms.require(terms.le(seqLen, terms.integer(size + 1)));
   for (const auto &[name, value] : params)
-    if (paramDecls.at(name).type != ScalarType::F32)
+    if (values && paramDecls.at(name).type != ScalarType::F32)
       limit(value.term, -1);
   for (const auto &[name, entry] : ranges)
     for (unsigned i = 0; i < *options.maxRanges; ++i)
@@ -327,7 +327,7 @@ void World::box(int64_t size) {
     for (Term extent : entry.extents)
       terms.require(terms.le(extent, terms.integer(size + 1)));
     for (const auto &[indices, value] : entry.reads)
-      if (entry.decl.element != ScalarType::F32)
+      if (values && entry.decl.element != ScalarType::F32)
         limit(value, -1);
   }
 }

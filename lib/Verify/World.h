@@ -15,7 +15,7 @@
 #include <functional>
 #include <map>
 
-namespace attn::verify {
+namespace attn::proofs {
 
 /// A value of a mask program. Bool: a boolean term. Integers: an integer term, signed, and bounds
 /// of it. F32: an integer term, of which only equality means something.
@@ -87,8 +87,9 @@ public:
 
   /// Names what a model has to say; once, after all reads. Needs maxRanges.
   Observations observe();
-  /// Requires every observed number to lie in [-1, size].
-  void box(int64_t size);
+  /// Requires every position to lie in [-1, size], and every parameter and element of a table too
+  /// if `values`.
+  void box(int64_t size, bool values);
 
   const WorldOptions &getOptions() const { return options; }
 
@@ -133,6 +134,6 @@ Wide maxOf(core::ScalarType type);
 /// True if a dim of a table is addressed by the row's own indices.
 bool isImplicit(core::TableDim dim);
 
-} // namespace attn::verify
+} // namespace attn::proofs
 
 #endif // ATTN_LIB_VERIFY_WORLD_H

@@ -55,6 +55,16 @@ static cl::opt<bool> strictPtxas("strict-ptxas",
                                           "spills, are errors"),
                                  cl::cat(category));
 
+static cl::opt<std::string> verifyMasks(
+    "verify", cl::ValueOptional, cl::value_desc("strict"),
+    cl::desc("Prove with a solver that each mask pass keeps the masks; a pass that does "
+             "not is an error. 'strict': what is not proved is one too"),
+    cl::cat(category));
+static cl::opt<std::string>
+    solver("solver", cl::value_desc("program"),
+           cl::desc("The solver of --verify: reads SMT-LIB (default: z3 of PATH)"),
+           cl::cat(category));
+
 static int fail(const llvm::Twine &text) {
   llvm::errs() << text << "\n";
   return tool::kBadInput;
@@ -72,7 +82,8 @@ static int listTargets() {
   if (input.getNumOccurrences() || output.getNumOccurrences() || emit.getNumOccurrences() ||
       explain.getNumOccurrences() || optLevel.getNumOccurrences() ||
       noMaskPasses.getNumOccurrences() || instrument.getNumOccurrences() ||
-      ptxas.getNumOccurrences() || strictPtxas.getNumOccurrences())
+      ptxas.getNumOccurrences() || strictPtxas.getNumOccurrences() ||
+      verifyMasks.getNumOccurrences() || solver.getNumOccurrences())
     return fail("attn-compile: --target=list only prints the targets, expected no other argument");
   for (const std::string &name : compiler::targets())
     llvm::outs() << name << "\n";
@@ -164,6 +175,21 @@ static std::string setGpuOptions(compiler::CompileOptions &options) {
                           : " needs ptxas, which is in none of PATH, CUDA_HOME and CUDA_PATH");
 }
 
+/// Sets what --verify says. Returns why that makes no sense, or nothing.
+static std::string setVerifyOptions(compiler::CompileOptions &options) {
+  options.verify = verifyMasks.getNumOccurrences();
+  options.strictVerify = verifyMasks == "strict";
+  options.solver = solver;
+  options.notProved = [](llvm::StringRef line) { llvm::errs() << line << "\n"; };
+  if (!verifyMasks.empty() && !options.strictVerify)
+    return "--verify: expected no value or strict, got '" + verifyMasks + "'";
+  if (solver.getNumOccurrences() && !options.verify)
+    return "--solver has no meaning without --verify";
+  if (options.verify && !options.maskPasses)
+    return "--verify has no meaning with --no-mask-passes, there is nothing to prove";
+  return "";
+}
+
 /// --emit: text to -o, by default to standard output.
 static int emitLevel(llvm::StringRef spec, llvm::StringRef name,
                      const compiler::CompileOptions &options) {
@@ -212,7 +238,8 @@ int main(int argc, char **argv) {
                          "Run the artifact with attn-run; look at its mask with attn-mask.\n\n";
   if (!tool::parseCommandLine(argc, argv, overview + tool::kExitStatusHelp))
     return tool::kBadInput;
-  if (std::string empty = tool::emptyOption({&output, &emit, &instrument, &ptxas}); !empty.empty())
+  if (std::string empty = tool::emptyOption({&output, &emit, &instrument, &ptxas, &solver});
+      !empty.empty())
     return fail("attn-compile: " + empty + ": expected a value, got ''");
   compiler::CompileOptions options;
   if (!targetNames.empty())
@@ -238,8 +265,9 @@ int main(int argc, char **argv) {
     return fail("attn-compile: cannot read '" + input + "': " + buffer.getError().message());
   if (llvm::Error error = compiler::checkTargets(options.targets))
     return fail("attn-compile: " + llvm::toString(std::move(error)));
-  if (std::string why = setGpuOptions(options); !why.empty())
-    return fail("attn-compile: " + why);
+  for (std::string why : {setGpuOptions(options), setVerifyOptions(options)})
+    if (!why.empty())
+      return fail("attn-compile: " + why);
   if (!emit.empty())
     return emitLevel((*buffer)->getBuffer(), input, options);
   return compileSpec((*buffer)->getBuffer(), options);

@@ -62,7 +62,7 @@ static llvm::LogicalResult addProofs(const mlir::MlirOptMainConfig &config, mlir
       pass.printAsTextualPipeline(stream);
     }
     std::string options = solverOptions() + (verifyRewrites == "strict" ? " strict" : "");
-    std::string text = attn::verify::addChecks(llvm::join(passes, ","), options);
+    std::string text = attn::proofs::addChecks(llvm::join(passes, ","), options);
     if (failed(mlir::parsePassPipeline(text, pm)))
       return llvm::failure();
   }

@@ -42,6 +42,15 @@ struct CompileOptions {
   bool strictPtxas = false;
   /// Receives one line for each thing a pass did or refused to do, and why.
   std::function<void(llvm::StringRef)> explain;
+  /// Prove with a solver that each mask pass keeps the masks (docs/proofs.md). A pass that does not
+  /// is an error with a counterexample.
+  bool verify = false;
+  /// With `verify`: what is not proved, for whatever reason, is an error.
+  bool strictVerify = false;
+  /// With `verify`: the solver, a program that reads SMT-LIB; empty: z3 of PATH.
+  std::string solver;
+  /// With `verify`: receives one line for each thing that is not proved.
+  std::function<void(llvm::StringRef)> notProved;
 };
 
 /// Names of the targets this build can compile for.

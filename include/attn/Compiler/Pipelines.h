@@ -10,10 +10,15 @@ namespace mlir {
 class OpPassManager;
 } // namespace mlir
 
+namespace attn {
+struct TvCheckPassOptions;
+} // namespace attn
+
 namespace attn::compiler {
 
-/// attn-mask-passes: raise, simplify, scan to table, fuse, hoist, bounds.
-void buildMaskPipeline(mlir::OpPassManager &pm);
+/// attn-mask-passes: raise, simplify, scan to table, fuse, hoist, bounds. With `proofs` each is
+/// checked by attn-tv-check.
+void buildMaskPipeline(mlir::OpPassManager &pm, const TvCheckPassOptions *proofs = nullptr);
 /// attn-to-native: kernels to the LLVM dialect for the CPU.
 void buildNativePipeline(mlir::OpPassManager &pm);
 /// Kernels to the tile dialect for a GPU target; `countTiles` as in CompileOptions. From there on

@@ -17,14 +17,14 @@ namespace attn {
 #define GEN_PASS_REGISTRATION
 #include "verify/Passes.h.inc"
 
-namespace verify {
+namespace proofs {
 
 /// The textual pipeline with attn-tv-snapshot before and attn-tv-check after each pass on
 /// `attn.kernel`, and around cse and canonicalize on a module. `checkOptions` is what stands in the
 /// braces of attn-tv-check. Passes of this file are left alone.
 std::string addChecks(llvm::StringRef pipeline, llvm::StringRef checkOptions);
 
-} // namespace verify
+} // namespace proofs
 } // namespace attn
 
 #endif // ATTN_VERIFY_PASSES_H

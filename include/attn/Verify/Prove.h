@@ -14,7 +14,7 @@ namespace mlir {
 class MLIRContext;
 } // namespace mlir
 
-namespace attn::verify {
+namespace attn::proofs {
 
 enum class Outcome {
   Proved,     ///< holds for every batch
@@ -61,6 +61,6 @@ Verdict proveMasks(mlir::MLIRContext *context, const core::MaskProgram &before,
 Verdict proveScores(mlir::MLIRContext *context, const core::MaskProgram &before,
                     const core::MaskProgram &after, const ProveOptions &options = {});
 
-} // namespace attn::verify
+} // namespace attn::proofs
 
 #endif // ATTN_VERIFY_PROVE_H

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Solvers that are missing, hang, crash, talk nonsense or lie: no mask ends as proved because of them.
+
+usage: bad_solvers.py --attn-opt=PATH
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HEAD = "attn.kernel @%s heads(1) dim(8) q(f32) kv(f32) params(%%n: i32)%s {\n  attn.mask (%%b, %%h, %%q, %%k) {\n"
+TAIL = "\n    attn.yield %m : i1\n  }\n}\n"
+
+
+def pair(x, y, tables=""):
+    return HEAD % ("x", tables) + x + TAIL + HEAD % ("y", tables) + y + TAIL
+
+
+EQUAL = pair("%m = attn.prefix %k, %n", """%n0 = arith.index_cast %n : i32 to index
+    %one = arith.constant 1 : index
+    %last = arith.subi %n0, %one : index
+    %m = arith.cmpi sle, %k, %last : index""")
+UNEQUAL = pair("%m = attn.prefix %k, %n", """%n0 = arith.index_cast %n : i32 to index
+    %m = arith.cmpi sle, %k, %n0 : index""")
+# Overflow flags mean nothing in a region: k + n may wrap.
+WRAPS = pair("%m = arith.constant true", """%one = arith.constant 1 : i32
+    %next = arith.addi %n, %one overflow<nsw> : i32
+    %m = arith.cmpi slt, %n, %next : i32""")
+DIVIDES = pair("%m = arith.constant true", """%n0 = arith.index_cast %n : i32 to index
+    %d = arith.divsi %n0, %n0 : index
+    %c1 = arith.constant 1 : index
+    %m = arith.cmpi eq, %d, %c1 : index""")
+SHIFTS = pair("%m = arith.constant true", """%c32 = arith.constant 32 : i32
+    %d = arith.shli %n, %c32 : i32
+    %m = arith.cmpi eq, %d, %n : i32""")
+FLOAT = """%%f = arith.sitofp %%n : i32 to f32
+    %%s = math.%s %%f : f32
+    %%z = arith.constant 0.5 : f32
+    %%m = arith.cmpf olt, %%s, %%z : f32"""
+# Equal for every number, but only to those who know what the functions are.
+FLOATS = pair(FLOAT % "absf", """%nn = arith.sitofp %n : i32 to f32
+    %neg = arith.negf %nn : f32
+    %s = math.absf %neg : f32
+    %z = arith.constant 0.5 : f32
+    %m = arith.cmpf olt, %s, %z : f32""")
+SAME_FLOATS = pair(FLOAT % "sin", "%c = attn.causal %q, %k\n" + FLOAT.replace("%%m", "%%m0") % "sin"
+                   + "\n    %m1 = attn.or %c, %m0\n    %m = attn.and %m1, %m0")
+
+PIPE = '#!/bin/sh\n"%s" -in | %s\n'
+# Changes the answer to the real question, which stands between two equal marks.
+BETWEEN = "awk '/^mark-/ { inside = !inside } inside { %s } { print }'"
+LIE = BETWEEN % 'sub(/^sat/, "unsat")'
+# One that answers the first question, whether the rules can hold, and lies at the second.
+LATE = """#!/bin/sh
+if [ -e "$0.asked" ]; then "%s" -in | %s; else touch "$0.asked"; "%s" -in; fi
+"""
+
+
+def ask(tool, text, *options):
+    start = time.time()
+    done = subprocess.run([tool, "-", "--attn-prove-equal=@x,@y"] + list(options), input=text,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    return done.returncode, done.stderr, time.time() - start
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--attn-opt", required=True)
+    args = parser.parse_args()
+    z3 = shutil.which("z3")
+    if not z3:
+        sys.exit("error: z3 is not in PATH, install package z3")
+    failures = []
+
+    def expect(name, text, said, options=(), code=2, limit=60):
+        got, stderr, seconds = ask(args.attn_opt, text, *options)
+        fine = got == code and said in stderr and (code == 0 or "remark: proved" not in stderr) and seconds < limit
+        print("%-28s %s" % (name, "ok" if fine else "failed"))
+        if not fine:
+            failures.append(name)
+            print("error: %s: expected status %d and '%s', got %d in %.1f s:\n%s"
+                  % (name, code, said, got, seconds, stderr))
+
+    expect("equal", EQUAL, "proved: @x and @y are the same mask", code=0)
+    expect("unequal", UNEQUAL, "different masks: at b = 0")
+    expect("nsw", WRAPS, "different masks")
+    expect("division by zero", DIVIDES, "different masks")
+    expect("shift by the width", SHIFTS, "different masks")
+    expect("float, not interpreted", FLOATS, "not proved: @x and @y are the same mask for every batch: "
+           "not interpreted: ")
+    expect("float, by congruence", SAME_FLOATS, "proved: @x and @y", code=0)
+
+    with tempfile.TemporaryDirectory() as folder:
+        def solver(name, text):
+            path = os.path.join(folder, name)
+            with open(path, "w") as file:
+                file.write(text)
+            os.chmod(path, 0o755)
+            return "--solver=" + path
+
+        late = LATE % (z3, LIE, z3)
+        for name, text, said in [
+                ("hangs", "#!/bin/sh\nsleep 50 &\nsleep 50\n", "not proved: @x and @y are the same mask for every "
+                 "batch: the solver gave no answer within 1 s"),
+                ("endless", "#!/bin/sh\nyes sat\n", "the solver"),
+                ("crashes", "#!/bin/sh\nkill -SEGV $$\n", "the solver crashed: signal 11"),
+                ("fails", "#!/bin/sh\necho unsat\nexit 3\n", "the solver crashed: exit status 3"),
+                ("silent", "#!/bin/sh\n", "not to be trusted"),
+                ("nonsense", "#!/bin/sh\necho 'Maybe ?'\n", "not to be trusted"),
+                ("always unsat", "#!/bin/sh\nyes unsat | head -n 100\n", "not to be trusted"),
+                ("always sat", "#!/bin/sh\nyes sat | head -n 100\n", "not to be trusted"),
+                ("unknown", PIPE % (z3, BETWEEN % 'sub(/^(un)?sat/, "unknown")'), "the solver does not know"),
+                ("error", PIPE % (z3, BETWEEN % 'sub(/^(un)?sat/, "(error \\"x\\")")'), "not to be trusted"),
+                ("lies", PIPE % (z3, LIE), "the rules of a batch contradict each other"),
+                ("lies at the end", late, "different masks")]:
+            for label, masks in (("unequal", UNEQUAL), ("equal", EQUAL)):
+                if name == "lies at the end" and label == "equal":
+                    continue # What it says is then no lie.
+                expect("%s, %s" % (name, label), masks, said,
+                       [solver(name.replace(" ", "-") + "-" + label, text), "--solver-timeout=1"], limit=20)
+        expect("missing", EQUAL, "not checked: @x and @y are the same mask for every batch: no solver "
+               "'no-such-solver'", ["--solver=no-such-solver"])
+        plain = os.path.join(folder, "plain")
+        with open(plain, "w") as file:
+            file.write("not a program\n")
+        for name, path in (("missing file", os.path.join(folder, "none")), ("no program", plain)):
+            expect(name, EQUAL, "not checked: @x and @y are the same mask for every batch: '%s' does not start"
+                   % path, ["--solver=" + path])
+        expect("dump, no folder", EQUAL, "cannot be written", ["--dump-smt=" + os.path.join(folder, "no")])
+    print("%d failed" % len(failures))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
