@@ -132,13 +132,14 @@ inline double toIntegral(double x, Rounding rounding) {
   }
   return x;
 }
-/// Out of range: the nearest there is; NaN: 0 (of 32 bits and less; of 64 the lowest there is).
+/// Out of range: the nearest there is. NaN: 0, or the sign bit alone if 64 bits are involved.
 template <class D, class S, Rounding rounding>
 struct FloatToInt {
   static Filled<D> apply(S s) {
     const double x = toIntegral(widen(s), rounding);
     if (x != x)
-      return sizeof(D) == 8 ? static_cast<D>(uint64_t(1) << 63) : D(0);
+      return sizeof(D) == 8 || sizeof(S) == 8 ? static_cast<D>(uint64_t(1) << (8 * sizeof(D) - 1))
+                                              : D(0);
     const double high = std::ldexp(1.0, 8 * sizeof(D) - std::is_signed_v<D>);
     if (x >= high)
       return std::numeric_limits<D>::max();

@@ -139,7 +139,7 @@ void Shadow::checkWriters(Cta &cta, Mode mode, uint32_t set, uint32_t offset) {
   }
   if (mode == Read && anyFine)
     return;
-  if (unordered) {
+  if (unordered && !(mode == Read && unfenced)) {
     const bool copy = unordered->what == What::Copy || unordered->what == What::CpAsync;
     cta.report(copy ? Report::Kind::ReadBeforeComplete : Report::Kind::DataRace, self.warp,
                self.line, unordered->line, offset,
@@ -178,7 +178,7 @@ Shadow::Cell Shadow::judge(Cta &cta, Mode mode, Cell before, uint32_t offset) {
   if (before.writers != 0)
     checkWriters(cta, mode, before.writers, offset);
   if (mode == Same && before.writers != 0)
-    return {with(before.writers, false), before.readers};
+    return {with(before.writers, true), before.readers};
   checkReaders(cta, before.readers, offset);
   if (alone == 0)
     alone = with(0, false);

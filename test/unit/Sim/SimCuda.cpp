@@ -2,12 +2,15 @@
 //
 // A CUDA driver whose device is the simulator: device memory is the host's, modules are PTX, a
 // launch runs before it returns. What ATTN_SIM_POLICY says is the policy: earliest, latest or
-// random:SEED. Reports go to standard error and fail the launch.
+// random:SEED. Reports go to standard error and fail the launch. ATTN_SIM_PTX names a file that is
+// taken instead of what a module holds; ATTN_SIM_COUNTERS prints the counters of launches.
 #include "attn/Sim/Sim.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -97,7 +100,12 @@ DRIVER(cuCtxPopCurrent_v2)(void **context) {
 
 DRIVER(cuModuleLoadDataEx)
 (void **module, const void *image, unsigned numOptions, int *options, void **values) {
-  core::Result<sim::PtxModule> parsed = sim::parsePtx(static_cast<const char *>(image));
+  std::string text = static_cast<const char *>(image);
+  if (const char *path = std::getenv("ATTN_SIM_PTX")) {
+    std::ifstream file(path);
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  core::Result<sim::PtxModule> parsed = sim::parsePtx(text);
   if (parsed) {
     *module = new Module{std::move(*parsed), ""};
     return kOk;
