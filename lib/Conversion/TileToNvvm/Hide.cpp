@@ -19,8 +19,32 @@ Value KernelLowering::emitLoadSharedIf(Value condition, Value address) {
                     "=&r,r,r", {condition, address}, {e.getBuilder().getI32Type()})[0];
 }
 
+void KernelLowering::emitMeetGroup() {
+  e.barrier(e.add(group, e.i32(kFirstGroupBarrier)), e.i32(128));
+}
+
+/// A barrier for each set of more than one group, with its number and its threads as constants.
+void KernelLowering::emitMeetSharing(Value sharing, int64_t groups) {
+  Block *after = e.newBlock();
+  int64_t number = kFirstGroupBarrier + groups;
+  for (int64_t set = 0; set < int64_t(1) << groups; ++set) {
+    int64_t members = llvm::popcount(static_cast<uint64_t>(set));
+    if (members < 2)
+      continue;
+    Block *meet = e.newBlock(), *next = e.newBlock();
+    e.branchIf(e.cmp(IntPredicate::eq, sharing, e.i32(set)), meet, next);
+    e.enter(meet);
+    e.barrier(e.i32(number++), e.i32(128 * members));
+    e.branch(after);
+    e.enter(next);
+  }
+  emitMeetGroup();
+  e.branch(after);
+  e.enter(after);
+}
+
 void KernelLowering::emitZeroRows(const Ring &ring, Value stage, function_ref<Value(Value)> isSeen,
-                                  Value barrier, Value threads) {
+                                  function_ref<void()> meet) {
   Value base = stageAddress(ring, stage);
   for (int64_t first = 0; first < ring.type.getRows(); first += 128) {
     Value row = e.add(thread, e.i32(first));
@@ -47,7 +71,7 @@ void KernelLowering::emitZeroRows(const Ring &ring, Value stage, function_ref<Va
   }
   // PTX ISA, async proxy: wgmma reads shared memory through it, the stores above do not write so.
   e.assembly("fence.proxy.async.shared::cta;", "", {}, {});
-  e.barrier(barrier, threads);
+  meet();
 }
 
 void KernelLowering::emitHide(HideOp op) {
@@ -62,7 +86,7 @@ void KernelLowering::emitHide(HideOp op) {
     Value bit = e.bitAnd(e.lshr(word, e.bitAnd(row, e.i32(31))), e.i32(1));
     return e.cmp(IntPredicate::ne, bit, e.i32(0));
   };
-  emitZeroRows(ring, slot.stage, isSeen, e.add(group, e.i32(kFirstGroupBarrier)), e.i32(128));
+  emitZeroRows(ring, slot.stage, isSeen, [&] { emitMeetGroup(); });
 }
 
 /// Every warp leaves the union of its rows' bits, four lanes' words, in scratch memory; after the
@@ -90,9 +114,7 @@ void KernelLowering::emitHideUnseen(HideUnseenOp op) {
                    std::to_string(4 * i) + "], $1;\n}",
                "r,r,r", {own, word, lane}, {});
   }
-  Value barrier = e.add(sharing, e.i32(kFirstGroupBarrier - 1 + groups));
-  Value threads = e.shl(e.emit<LLVM::CtPopOp>(sharing), e.i32(7));
-  e.barrier(barrier, threads);
+  emitMeetSharing(sharing, groups);
 
   auto isSeen = [&](Value row) {
     // Row r of the slot is column r of the bits: its lane of the quad, its element, as
@@ -113,5 +135,5 @@ void KernelLowering::emitHideUnseen(HideUnseenOp op) {
     Value bit = e.bitAnd(e.lshr(seen, e.bitAnd(element, e.i32(31))), e.i32(1));
     return e.cmp(IntPredicate::ne, bit, e.i32(0));
   };
-  emitZeroRows(ring, slot.stage, isSeen, barrier, threads);
+  emitZeroRows(ring, slot.stage, isSeen, [&] { emitMeetSharing(sharing, groups); });
 }

@@ -91,11 +91,14 @@ private:
   // Hidden rows (Hide.cpp).
   void emitHide(HideOp op);
   void emitHideUnseen(HideUnseenOp op);
-  /// Zeroes the rows of a stage for which `isSeen` gives false, then meets the `threads` of the
-  /// named barrier; after that products may read them.
+  /// Zeroes the rows of a stage for which `isSeen` gives false; after `meet` products may
+  /// read them.
   void emitZeroRows(const Ring &ring, mlir::Value stage,
-                    llvm::function_ref<mlir::Value(mlir::Value)> isSeen, mlir::Value barrier,
-                    mlir::Value threads);
+                    llvm::function_ref<mlir::Value(mlir::Value)> isSeen,
+                    llvm::function_ref<void()> meet);
+  /// Barriers of the row group, and of the row groups of `sharing`.
+  void emitMeetGroup();
+  void emitMeetSharing(mlir::Value sharing, int64_t groups);
   mlir::Value emitLoadSharedIf(mlir::Value condition, mlir::Value address);
 
   // Fragments (Fragments.cpp, Maps.cpp, Stores.cpp).

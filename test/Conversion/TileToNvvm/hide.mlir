@@ -24,7 +24,6 @@ tile.kernel @hide words(1) {
     // CHECK: setmaxnreg.inc
     // CHECK: %[[GROUP:.*]] = llvm.sub
     // CHECK: %[[THREAD:.*]] = llvm.and
-    // CHECK: %[[ID:.*]] = llvm.add %[[GROUP]], %[[C1]] : i32
     // CHECK: %[[AT:.*]] = llvm.mul %{{.*}}, %[[TILE]] : i32
     // CHECK-NEXT: %[[BASE:.*]] = llvm.add %{{.*}}, %[[AT]] : i32
     // A thread has row t; its bit of the bitmap decides.
@@ -54,6 +53,7 @@ tile.kernel @hide words(1) {
     // CHECK: st.shared.v4.b32
     // CHECK: ^[[AFTER]]:
     // CHECK-NEXT: "fence.proxy.async.shared::cta;"
+    // CHECK-NEXT: %[[ID:.*]] = llvm.add %[[GROUP]], %[[C1]] : i32
     // CHECK-NEXT: nvvm.barrier id = %[[ID]] number_of_threads = %[[C128]]
     tile.hide %v[%group] keep %args : !v, !llvm.ptr
   }
@@ -87,6 +87,7 @@ tile.kernel @hide_unseen words(1) {
     // CHECK-DAG: %[[C64:.*]] = llvm.mlir.constant(64 : i32) : i32
     // CHECK-DAG: %[[C112:.*]] = llvm.mlir.constant(112 : i32) : i32
     // CHECK-DAG: %[[C128:.*]] = llvm.mlir.constant(128 : i32) : i32
+    // CHECK-DAG: %[[C256:.*]] = llvm.mlir.constant(256 : i32) : i32
     // CHECK-DAG: %[[SCRATCH:.*]] = llvm.mlir.constant(24624 : i32) : i32
     // CHECK: %[[SHARED:.*]] = llvm.ptrtoint
     // CHECK: %[[LANE:.*]] = llvm.and
@@ -117,11 +118,13 @@ tile.kernel @hide_unseen words(1) {
     // CHECK-NEXT: %[[U5:.*]] = nvvm.shfl.sync bfly %{{.*}}, %[[U4]], %[[C16]], %[[C31]] : i32 -> i32
     // CHECK-NEXT: %[[U6:.*]] = llvm.or %[[U4]], %[[U5]] : i32
     // CHECK-NEXT: "{\0A.reg .pred P;\0Asetp.lt.u32 P, $2, 4;\0A@P st.shared.b32 [$0+0], $1;\0A}", "r,r,r,~{memory}" %[[OWN]], %[[U6]], %[[LANE]]
-    // One barrier for each set of groups, of as many threads.
-    // CHECK-NEXT: %[[ID:.*]] = llvm.add %[[SHARING]], %[[C2]] : i32
-    // CHECK-NEXT: %[[COUNT:.*]] = llvm.intr.ctpop(%[[SHARING]])
-    // CHECK-NEXT: %[[THREADS:.*]] = llvm.shl %[[COUNT]], %[[C7]] : i32
-    // CHECK-NEXT: nvvm.barrier id = %[[ID]] number_of_threads = %[[THREADS]]
+    // Both groups, or this one alone.
+    // CHECK-NEXT: %[[BOTH:.*]] = llvm.icmp "eq" %[[SHARING]], %[[C3]] : i32
+    // CHECK-NEXT: llvm.cond_br %[[BOTH]], ^[[MEET:bb[0-9]+]], ^[[ALONE:bb[0-9]+]]
+    // CHECK: ^[[MEET]]:
+    // CHECK-NEXT: nvvm.barrier id = %[[C3]] number_of_threads = %[[C256]]
+    // CHECK: ^[[ALONE]]:
+    // CHECK: nvvm.barrier id = %{{.*}} number_of_threads = %[[C128]]
     // CHECK: llvm.icmp "slt" %[[ROW:.*]], %[[C64]]
     // Row r: lane (r mod 8) / 2, element 2 (r / 8) + r mod 2.
     // CHECK: %[[R7:.*]] = llvm.and %[[ROW]], %[[C7]] : i32
@@ -147,7 +150,9 @@ tile.kernel @hide_unseen words(1) {
     // CHECK: st.shared.v4.b32
     // CHECK: fence.proxy.async.shared::cta
     // The groups that share meet again.
-    // CHECK-NEXT: nvvm.barrier id = %[[ID]] number_of_threads = %[[THREADS]]
+    // CHECK-NEXT: llvm.icmp "eq" %[[SHARING]], %[[C3]] : i32
+    // CHECK: nvvm.barrier id = %[[C3]] number_of_threads = %[[C256]]
+    // CHECK: nvvm.barrier id = %{{.*}} number_of_threads = %[[C128]]
     tile.hide_unseen %v[%group] keep %bits, %sharing : !w, !tile.bits<64x64>
   }
 }
