@@ -10,9 +10,17 @@ using namespace attn::sim;
 
 using Kind = PtxOperand::Kind;
 
-static uint32_t alignUp(uint32_t value, int64_t align) {
-  const uint32_t to = static_cast<uint32_t>(std::max<int64_t>(align, 1));
-  return (value + to - 1) / to * to;
+/// Sizes past this are cut to it; run() refuses launches that are anywhere near.
+static constexpr uint64_t kMostBytes = uint64_t(1) << 30;
+
+static uint32_t alignUp(uint64_t value, int64_t align) {
+  const uint64_t to = std::clamp<int64_t>(align, 1, 1 << 20);
+  return static_cast<uint32_t>(std::min((value + to - 1) / to * to, kMostBytes));
+}
+
+static uint32_t endOf(uint32_t offset, const PtxVariable &variable) {
+  const uint64_t bytes = static_cast<uint64_t>(std::max<int64_t>(variable.bytes(), 0));
+  return static_cast<uint32_t>(std::min(offset + std::min(bytes, kMostBytes), kMostBytes));
 }
 
 bool attn::sim::parseType(const std::string &text, PtxType &type) {
@@ -51,7 +59,7 @@ uint32_t attn::sim::layoutGlobals(const PtxModule &module, std::vector<uint32_t>
   for (const PtxVariable &variable : module.globals) {
     end = alignUp(end, std::max<int64_t>(variable.align, 16));
     offsets.push_back(end);
-    end += static_cast<uint32_t>(variable.bytes());
+    end = endOf(end, variable);
   }
   return end;
 }
@@ -61,7 +69,7 @@ Decoder::Decoder(const PtxModule &module, const PtxKernel &kernel, const uint8_t
     : module(module), kernel(kernel), globals(globals), unsupported(unsupported) {}
 
 void Decoder::layoutRegisters() {
-  uint32_t end = 0;
+  uint64_t end = 0;
   for (const PtxRegister &reg : kernel.registers) {
     const bool isWide = byteSize(reg.type) == 8;
     end = alignUp(end, isWide ? 8 : 4);
@@ -69,7 +77,7 @@ void Decoder::layoutRegisters() {
     wide.push_back(isWide);
     end += reg.type == PtxType::Pred ? 4 : isWide ? 256 : 128;
   }
-  program.registerBytes = end;
+  program.registerBytes = alignUp(end, 4);
 }
 
 void Decoder::layoutVariables() {
@@ -78,7 +86,7 @@ void Decoder::layoutVariables() {
     end = alignUp(end, param.align);
     program.paramOffsets.push_back(end);
     symbols[param.name] = {end, Space::Param};
-    end += static_cast<uint32_t>(param.bytes());
+    end = endOf(end, param);
   }
   program.paramBytes = end;
   // Fixed variables first, then dynamic memory, where all arrays without a size start.
@@ -93,7 +101,7 @@ void Decoder::layoutVariables() {
       }
       shared = alignUp(shared, variable.align);
       symbols[variable.name] = {kSharedBase + shared, Space::Shared};
-      shared += static_cast<uint32_t>(variable.bytes());
+      shared = endOf(shared, variable);
     }
   shared = alignUp(shared, dynamicAlign);
   for (const PtxVariable *variable : dynamic)
@@ -103,7 +111,7 @@ void Decoder::layoutVariables() {
   for (const PtxVariable &variable : kernel.locals) {
     local = alignUp(local, variable.align);
     symbols[variable.name] = {local, Space::Local};
-    local += static_cast<uint32_t>(variable.bytes());
+    local = endOf(local, variable);
   }
   program.localBytes = alignUp(local, 16);
   std::vector<uint32_t> offsets;

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -44,6 +45,14 @@ struct Product {
   uint32_t number = 0; ///< in the stream of the warp, from 1
   uint64_t a = 0, b = 0;
   bool accumulate = true;
+};
+
+/// Operands and sums of one product, as floats.
+struct ProductTiles {
+  static constexpr int kRows = 16, kMostColumns = 256, kMostDepth = 32;
+  float a[kRows][kMostDepth];
+  float b[kMostDepth][kMostColumns];
+  float sum[kRows][kMostColumns];
 };
 
 /// Bulk copies of one warp that no wait of their lane has covered.
@@ -209,6 +218,7 @@ struct Cta {
   uint64_t progress = 0; ///< counts changes of barriers, for polls
   size_t bufferHint = 0;
   std::vector<Warp *> runnable; ///< scratch
+  std::unique_ptr<ProductTiles> tiles = std::make_unique<ProductTiles>();
 
   void run();
   Counters allCounters() const;

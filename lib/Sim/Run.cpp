@@ -230,7 +230,8 @@ core::Result<Outcome> attn::sim::run(const Launch &launch) {
 
   Outcome outcome;
   std::vector<uint32_t> offsets;
-  std::vector<uint64_t> globals(layoutGlobals(*launch.module, offsets) / 8 + 2);
+  std::vector<uint64_t> globals(
+      std::min<uint32_t>(layoutGlobals(*launch.module, offsets), 1 << 28) / 8 + 2);
   uint8_t *globalBytes = reinterpret_cast<uint8_t *>(globals.data());
   globalBytes += -reinterpret_cast<uintptr_t>(globalBytes) % 16;
   const Program program = decode(*launch.module, *kernel, globalBytes, outcome.reports);
@@ -243,6 +244,11 @@ core::Result<Outcome> attn::sim::run(const Launch &launch) {
   if (shared > kMaxShared)
     return core::Error{"launch: " + std::to_string(shared) +
                        " bytes of shared memory, expected at most " + std::to_string(kMaxShared)};
+
+  // What a thread may have on sm_90 is far below.
+  if (program.registerBytes > (1 << 26) || program.localBytes > (1 << 19) ||
+      program.globalBytes > (1 << 28))
+    return core::Error{"launch: more registers, local or global variables than a GPU has"};
 
   Grid grid(launch, program);
   grid.buffers = launch.buffers;

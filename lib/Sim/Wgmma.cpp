@@ -16,8 +16,6 @@ using Type = WgmmaShape::Type;
 
 namespace {
 
-constexpr int kRows = 16, kMostColumns = 256, kMostDepth = 32;
-
 /// A matrix in shared memory as its descriptor says; see "Matrix Descriptor Format".
 struct Matrix {
   uint32_t start, leading, stride;
@@ -97,11 +95,8 @@ int widen(const uint8_t *chunk, Type type, bool negate, float *to) {
 
 int elementBytes(Type type) { return type == Type::F16 || type == Type::BF16 ? 2 : 1; }
 
-struct Tiles {
-  float a[kRows][kMostDepth];
-  float b[kMostDepth][kMostColumns];
-  float sum[kRows][kMostColumns];
-};
+using Tiles = ProductTiles;
+constexpr int kRows = Tiles::kRows;
 
 /// Rows of A out of registers: see the figures of fragment A in the ISA. Four registers hold the
 /// rows lane / 4 and 8 more, for the low and the high half of k.
@@ -167,14 +162,14 @@ void Cta::runProduct(Warp &warp) {
   warp.productsDone = product.number;
   const WgmmaShape &shape = program.shapes[product.instr->imm];
   const int32_t *list = &program.lists[product.instr->listBegin];
-  static thread_local Tiles tiles;
+  Tiles &rows = *tiles;
   auto bytesAt = [&](uint32_t address) {
     static const uint8_t outside[16] = {};
     const uint64_t offset = uint64_t(address) - kSharedBase;
     return address >= kSharedBase && offset + 16 <= sharedBytes ? &shared[offset] : outside;
   };
   if (shape.registersA) {
-    loadRegistersA(warp, shape, list + shape.n / 2, tiles);
+    loadRegistersA(warp, shape, list + shape.n / 2, rows);
   } else {
     const Matrix a(product.a, shape.transposeA, elementBytes(shape.a));
     const int first = warp.index % 4 * kRows;
@@ -182,7 +177,7 @@ void Cta::runProduct(Warp &warp) {
       float values[16];
       const int count = widen(bytesAt(address), shape.a, shape.negateA, values);
       for (int i = 0; i < count; ++i)
-        tiles.a[m - first + (a.transposed ? i : 0)][k + (a.transposed ? 0 : i)] = values[i];
+        rows.a[m - first + (a.transposed ? i : 0)][k + (a.transposed ? 0 : i)] = values[i];
     });
   }
   const Matrix b(product.b, shape.transposeB, elementBytes(shape.b));
@@ -190,15 +185,15 @@ void Cta::runProduct(Warp &warp) {
     float values[16];
     const int count = widen(bytesAt(address), shape.b, shape.negateB, values);
     for (int i = 0; i < count; ++i)
-      tiles.b[k + (b.transposed ? 0 : i)][n + (b.transposed ? i : 0)] = values[i];
+      rows.b[k + (b.transposed ? 0 : i)][n + (b.transposed ? i : 0)] = values[i];
   });
   if (product.accumulate)
-    moveAccumulators<false>(warp, shape, list, tiles);
+    moveAccumulators<false>(warp, shape, list, rows);
   else
-    for (auto &row : tiles.sum)
+    for (auto &row : rows.sum)
       std::fill(row, row + shape.n, 0.0f);
-  multiply(shape, tiles);
-  moveAccumulators<true>(warp, shape, list, tiles);
+  multiply(shape, rows);
+  moveAccumulators<true>(warp, shape, list, rows);
 }
 
 /// Registers that somebody else still uses, or that no fence has handed over.

@@ -140,6 +140,12 @@ TEST(MachineHazards, DataRaces) {
   expectClean(kernel);
   kernel.body = "st.shared.b32 [%s], 4;\nld.shared.b32 %r0, [%s];\nst.global.b32 [%o], %r0;\n";
   expectClean(kernel);
+  // A store that changes nothing does not come between another store and its reader.
+  kernel.body = "setp.eq.u32 %p1, %w, 1;\nsetp.eq.u32 %p2, %w, 2;\n@%p0 st.shared.b32 [%s], 9;\n"
+                "bar.sync 0;\n@%p1 st.shared.b32 [%s], 9;\n@%p2 ld.shared.b32 %r0, [%s];\n";
+  expectClean(kernel);
+  kernel.body = replaced(kernel.body, "@%p1 st.shared.b32 [%s], 9", "@%p1 st.shared.b32 [%s], 8");
+  expectAny(kernel, {RK::DataRace});
   // Atomics do not race with each other.
   kernel.body = "@%p0 st.shared.b32 [%s], 0;\nbar.sync 0;\natom.shared.add.u32 %r0, [%s], 1;\n"
                 "bar.sync 0;\nld.shared.b32 %r0, [%s];\nst.global.b32 [%o], %r0;\n";
