@@ -40,7 +40,7 @@ if os.environ.get("ATTN_PROOFS") and "solver" not in config.available_features:
     lit_config.fatal("proofs need z3 in PATH, install package z3")
 
 round_trip = " --verify-roundtrip" if os.environ.get("ATTN_ROUND_TRIP") else ""
-proofs = " --attn-verify-rewrites=strict" if os.environ.get("ATTN_PROOFS") else ""
+proofs = " --attn-verify-rewrites=strict --solver-timeout=60" if os.environ.get("ATTN_PROOFS") else ""
 tool("attn-opt", config.attn_bin_dir, round_trip + proofs)
 tool("tile-opt", config.attn_bin_dir, round_trip)
 tool("attn-compile", config.attn_bin_dir)

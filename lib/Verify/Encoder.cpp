@@ -110,55 +110,89 @@ Coded Encoder::encodeProduct(ScalarType type, const Coded &a, const Coded &b) {
   return wrap(type, exact);
 }
 
-/// The smallest 2^n - 1 that is >= value, for value >= 0.
-static Wide lowMask(Wide value) {
-  Wide mask = 0;
-  while (mask < value)
-    mask = 2 * mask + 1;
-  return mask;
+/// x & mask, linear: the sum of what each run of ones in `mask` takes from x.
+Coded Encoder::maskBits(ScalarType type, const Coded &x, int64_t mask) const {
+  int width = static_cast<int>(core::bitWidth(type));
+  auto below = [&](int bits) { return terms.mod(x.term, terms.integer(Wide(1) << bits)); };
+  Term sum = terms.integer(0);
+  for (int i = 0; i < width;) {
+    if (!(mask >> i & 1)) {
+      ++i;
+      continue;
+    }
+    int end = i;
+    while (end < width && (mask >> end & 1))
+      ++end;
+    // A run up to the sign keeps it: x itself instead of its low bits.
+    Term upper = end == width ? x.term : below(end);
+    sum = terms.add(sum, i ? terms.sub(upper, below(i)) : upper);
+    i = end;
+  }
+  if (mask >= 0)
+    return {sum, 0, mask};
+  return {sum, minOf(type), maxOf(type)};
 }
 
-/// And, or and xor of integers: linear for masks of low bits and for all ones.
-Coded Encoder::encodeBits(const Node &node, const Coded &a, const Coded &b) {
-  for (auto [known, x] :
-       {std::pair(terms.asInteger(a.term), b), std::pair(terms.asInteger(b.term), a)}) {
-    if (!known)
-      continue;
-    bool none = *known == 0, all = *known == -1;
-    if (node.op == Op::And && all)
-      return x;
-    if (node.op == Op::And && *known >= 0 && lowMask(*known) == *known)
-      return {terms.mod(x.term, terms.integer(*known + 1)), 0, *known};
-    if (node.op != Op::And && none)
-      return x;
-    if (node.op == Op::Or && all)
-      return constant(-1);
-    if (node.op == Op::Xor && all)
-      return {terms.sub(terms.integer(-1), x.term), -1 - x.hi, -1 - x.lo};
+/// And of two unknown numbers, bit by bit.
+Coded Encoder::andOfBits(ScalarType type, const Coded &a, const Coded &b) const {
+  int width = static_cast<int>(core::bitWidth(type));
+  Term sum = terms.integer(0);
+  for (int i = 0; i < width; ++i) {
+    auto bit = [&](const Coded &x) {
+      Term shifted = terms.div(x.term, terms.integer(Wide(1) << i));
+      return terms.equal(terms.mod(shifted, terms.integer(2)), terms.integer(1));
+    };
+    Wide weight = i + 1 == width ? minOf(type) : Wide(1) << i;
+    Term both = terms.land(bit(a), bit(b));
+    sum = terms.add(sum, terms.ite(both, terms.integer(weight), terms.integer(0)));
   }
+  return {sum, minOf(type), maxOf(type)};
+}
+
+/// And, or and xor of integers: all follow from and. With a constant they are linear; of two
+/// unknown numbers a proof sees a function, and the search for an example all bits.
+Coded Encoder::encodeBits(const Node &node, const Coded &a, const Coded &b) {
   if (a.term == b.term)
     return node.op == Op::Xor ? constant(0) : a;
-  return encodeUnknown(node);
+  Coded both;
+  if (auto known = terms.asInteger(b.term))
+    both = maskBits(node.type, a, static_cast<int64_t>(*known));
+  else if ((known = terms.asInteger(a.term)))
+    both = maskBits(node.type, b, static_cast<int64_t>(*known));
+  else if (world.getOptions().maxRanges)
+    both = andOfBits(node.type, a, b);
+  else
+    return encodeUnknown(node);
+  if (node.op == Op::And)
+    return both;
+  Term rest = node.op == Op::Or ? both.term : terms.add(both.term, both.term);
+  return {terms.sub(terms.add(a.term, b.term), rest), minOf(node.type), maxOf(node.type)};
 }
 
-/// Shifts by constants.
+/// A shift by an unknown amount is a choice among all of them.
 Coded Encoder::encodeShift(const Node &node, const Coded &a, const Coded &b) {
-  auto amount = terms.asInteger(b.term);
-  if (!amount)
-    return encodeUnknown(node);
+  if (auto amount = terms.asInteger(b.term))
+    return shiftBy(node, a, *amount);
   Wide width = core::bitWidth(node.type);
-  if (*amount < 0 || *amount >= width) {
+  Coded result = shiftBy(node, a, width);
+  for (Wide amount = 0; amount < width; ++amount)
+    result = select(terms.equal(b.term, terms.integer(amount)), shiftBy(node, a, amount), result);
+  return result;
+}
+
+Coded Encoder::shiftBy(const Node &node, const Coded &a, Wide amount) {
+  Wide width = core::bitWidth(node.type);
+  if (amount < 0 || amount >= width) {
     if (node.op != Op::ShrS)
       return constant(0);
     return select(terms.lt(a.term, terms.integer(0)), constant(-1), constant(0));
   }
-  Wide power = Wide(1) << static_cast<int>(*amount);
+  int bits = static_cast<int>(amount);
+  Wide power = Wide(1) << bits;
   if (node.op == Op::Shl)
     return encodeProduct(node.type, a, constant(power));
   Coded x = node.op == Op::ShrS ? a : asUnsigned(node.type, a);
-  Coded quotient{terms.div(x.term, terms.integer(power)), x.lo >> static_cast<int>(*amount),
-                 x.hi >> static_cast<int>(*amount)};
-  return wrap(node.type, quotient);
+  return wrap(node.type, {terms.div(x.term, terms.integer(power)), x.lo >> bits, x.hi >> bits});
 }
 
 /// All of them over the division of SMT-LIB, whose remainder is never negative.

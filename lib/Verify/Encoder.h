@@ -50,7 +50,10 @@ private:
   Coded encodeNamed(const core::Node &node);
   Coded encodeInteger(const core::Node &node);
   Coded encodeBits(const core::Node &node, const Coded &a, const Coded &b);
+  Coded maskBits(core::ScalarType type, const Coded &x, int64_t mask) const;
+  Coded andOfBits(core::ScalarType type, const Coded &a, const Coded &b) const;
   Coded encodeShift(const core::Node &node, const Coded &a, const Coded &b);
+  Coded shiftBy(const core::Node &node, const Coded &a, Wide amount);
   Coded encodeDivision(const core::Node &node, Coded a, Coded b);
   Coded encodeMinMax(const core::Node &node, const Coded &a, const Coded &b);
   Coded encodeProduct(core::ScalarType type, const Coded &a, const Coded &b);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Solvers that are missing, hang, crash, talk nonsense or lie: no mask ends as proved because of them.
 
-usage: bad_solvers.py --attn-opt=PATH
+usage: bad_solvers.py --attn-opt=PATH --attn-compile=PATH
 """
 
 import argparse
@@ -51,6 +51,13 @@ FLOATS = pair(FLOAT % "absf", """%nn = arith.sitofp %n : i32 to f32
 SAME_FLOATS = pair(FLOAT % "sin", "%c = attn.causal %q, %k\n" + FLOAT.replace("%%m", "%%m0") % "sin"
                    + "\n    %m1 = attn.or %c, %m0\n    %m = attn.and %m1, %m0")
 
+# Its windows merge, so that a pass has something to prove.
+SPEC = HEAD % ("spec", "") + """%w = attn.window %q, %k left(4)
+    %v = attn.window %q, %k left(9)
+    %c = attn.causal %q, %k
+    %x = attn.and %w, %c
+    %m = attn.and %x, %v""" + TAIL
+
 PIPE = '#!/bin/sh\n"%s" -in | %s\n'
 # Changes the answer to the real question, which stands between two equal marks.
 BETWEEN = "awk '/^mark-/ { inside = !inside } inside { %s } { print }'"
@@ -71,6 +78,7 @@ def ask(tool, text, *options):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--attn-opt", required=True)
+    parser.add_argument("--attn-compile", required=True)
     args = parser.parse_args()
     z3 = shutil.which("z3")
     if not z3:
@@ -131,6 +139,29 @@ def main():
         for name, path in (("missing file", os.path.join(folder, "none")), ("no program", plain)):
             expect(name, EQUAL, "not checked: @x and @y are the same mask for every batch: '%s' does not start"
                    % path, ["--solver=" + path])
+        spec, artifact = os.path.join(folder, "spec.mlir"), os.path.join(folder, "out.attn")
+        with open(spec, "w") as file:
+            file.write(SPEC)
+        crashes = solver("compile", "#!/bin/sh\nexit 3\n")
+        for options, code, said in [
+                ([], 0, ""), (["--verify=strict"], 0, ""),
+                (["--verify", crashes], 0, "not checked: the rewrite keeps the mask: the solver crashed"),
+                (["--verify=strict", crashes], 2, "error: not checked: the rewrite keeps the mask: the solver"),
+                (["--verify=maybe"], 2, "--verify: expected no value or strict, got 'maybe'"),
+                ([crashes], 2, "--solver has no meaning without --verify"),
+                (["--verify", "--no-mask-passes"], 2, "--verify has no meaning with --no-mask-passes")]:
+            done = subprocess.run([args.attn_compile, spec, "-o", artifact] + options, stderr=subprocess.PIPE,
+                                  universal_newlines=True)
+            name = "attn-compile " + " ".join(option.split("=/")[0] for option in options)
+            fine = (done.returncode == code and said in done.stderr and (said or not done.stderr)
+                    and os.path.exists(artifact) == (code == 0))
+            print("%-28s %s" % (name, "ok" if fine else "failed"))
+            if not fine:
+                failures.append(name)
+                print("error: %s: expected status %d and '%s', got %d:\n%s"
+                      % (name, code, said, done.returncode, done.stderr))
+            if os.path.exists(artifact):
+                os.remove(artifact)
         expect("dump, no folder", EQUAL, "cannot be written", ["--dump-smt=" + os.path.join(folder, "no")])
     print("%d failed" % len(failures))
     return 1 if failures else 0

@@ -90,7 +90,7 @@ def check(args, folder, kind):
         return "the rewrite itself fails: " + plain.stderr
     done = subprocess.run(
         [args.attn_break, before, "--pass-pipeline=builtin.module(attn.kernel(attn-tv-snapshot,%s,"
-         "attn-tv-check{strict}))" % pass_name], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+         "attn-tv-check{strict timeout=60}))" % pass_name], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         universal_newlines=True)
     found = ERROR.search(done.stderr)
     note = re.search(r"note: batch file: (\{.*\})", done.stderr)

@@ -278,7 +278,7 @@ def kernel(name, t):
 
 def ask(tool, x, y):
     """(verdict, what was said): proved, refuted or other. A counterexample has to be one by brute force."""
-    done = subprocess.run([tool, "-", "--attn-prove-equal=@x,@y"], input=kernel("x", x) + kernel("y", y),
+    done = subprocess.run([tool, "-", "--attn-prove-equal=@x,@y", "--solver-timeout=60"], input=kernel("x", x) + kernel("y", y),
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
     said = done.stderr
     if not done.returncode and "remark: proved: " in said:
