@@ -15,6 +15,8 @@ import lit.util
 config.name = "attn"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir"]
+# Specs of programs outside the tree.
+config.excludes = ["out-of-tree"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.attn_build_dir, "test", "lit")
 
