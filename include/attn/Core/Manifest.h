@@ -47,10 +47,10 @@ std::optional<TilePlan> parseTilePlan(std::string_view text);
 
 /// What a GPU kernel needs from its launch; see attn/Core/CudaAbi.h.
 struct CudaLaunch {
-  int64_t groups = 0;      ///< row groups of kGroupRows queries in a query tile
-  int64_t keyTile = 0;     ///< keys of a block
-  int64_t threads = 0;     ///< of a CTA
-  int64_t sharedBytes = 0; ///< dynamic shared memory
+  int64_t groups = 0;        ///< row groups of kGroupRows queries in a query tile
+  int64_t keyTile = 0;       ///< keys of a block
+  int64_t threads = 0;       ///< of a CTA
+  int64_t sharedBytes = 0;   ///< dynamic shared memory
   bool testsVisible = false; ///< finds hidden keys by itself: entries need no bitmaps
   bool countsTiles = false;  ///< instrumented: writes TileCounters
 
@@ -59,7 +59,7 @@ struct CudaLaunch {
 
 /// Code of one kernel for one target.
 struct KernelBinary {
-  std::string target;    ///< "cpu", "sm_90a"
+  std::string target; ///< "cpu", "sm_90a"
   /// "elf-x86-64": a relocatable object, see attn/Core/NativeAbi.h. "ptx": text, NUL-terminated.
   /// "cubin": an executable image of the driver's.
   std::string format;

@@ -208,9 +208,9 @@ void expectPart(const Rows &part, const Rows &whole, int64_t token, int64_t oWid
   ASSERT_LE(token * oWidth + part.o.size(), whole.o.size());
   if (part.o.empty())
     return;
-  EXPECT_EQ(std::memcmp(part.o.data(), whole.o.data() + token * oWidth,
-                        part.o.size() * sizeof(double)),
-            0);
+  EXPECT_EQ(
+      std::memcmp(part.o.data(), whole.o.data() + token * oWidth, part.o.size() * sizeof(double)),
+      0);
   EXPECT_EQ(std::memcmp(part.lse.data(), whole.lse.data() + token * lseWidth,
                         part.lse.size() * sizeof(double)),
             0);
