@@ -6,6 +6,8 @@
 // remain.
 #include "RowSets.h"
 
+#include "attn/Core/IntMath.h"
+
 #include <algorithm>
 
 namespace attn::core {
@@ -51,10 +53,6 @@ static RowValue unknownOf(ScalarType type) {
 
 constexpr int64_t kMaxForm = int64_t(1) << 61;
 
-static int64_t floorDivide(int64_t a, int64_t b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
 /// factor * k + offset if it stays inside `type` for every k, else unknown.
 static RowValue makeLinear(ScalarType type, int64_t factor, int64_t offset) {
   if (factor == 0)
@@ -87,8 +85,8 @@ static bool asLinear(const RowValue &v, int64_t &factor, int64_t &offset) {
 static IntervalSet linearAtMost(int64_t factor, int64_t offset, int64_t n) {
   n = std::min(std::max(n, -kMaxForm), kMaxForm);
   if (factor > 0)
-    return Interval{-kPositionLimit, clampPosition(floorDivide(n - offset, factor) + 1)};
-  return Interval{clampPosition(-floorDivide(n - offset, -factor)), kPositionLimit};
+    return Interval{-kPositionLimit, clampPosition(floorDiv(n - offset, factor) + 1)};
+  return Interval{clampPosition(-floorDiv(n - offset, -factor)), kPositionLimit};
 }
 
 /// Keys for which a linear form is at most `n`.

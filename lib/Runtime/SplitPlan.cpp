@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Runtime/SplitPlan.h"
 
+#include "attn/Core/IntMath.h"
+
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -9,9 +11,6 @@
 using namespace attn;
 using namespace attn::core;
 using namespace attn::rt;
-
-static int64_t floorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0); }
-static int64_t ceilDiv(int64_t a, int64_t b) { return -floorDiv(-a, b); }
 
 //===----------------------------------------------------------------------===//
 // Policies

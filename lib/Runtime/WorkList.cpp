@@ -7,6 +7,7 @@
 // over the groups' runs then makes the entries. O(rows + blocks) for each tile besides the mask.
 #include "attn/Runtime/WorkList.h"
 
+#include "attn/Core/IntMath.h"
 #include "attn/Core/MaskEval.h"
 
 #include <algorithm>
@@ -20,9 +21,6 @@ using namespace attn::core;
 using namespace attn::rt;
 
 namespace {
-
-int64_t floorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0); }
-int64_t ceilDiv(int64_t a, int64_t b) { return -floorDiv(-a, b); }
 
 /// Consecutive key blocks of one class.
 struct ClassRun {

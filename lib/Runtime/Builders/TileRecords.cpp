@@ -6,6 +6,7 @@
 // union of the tile's rows and full if it lies inside their intersection. An empty row leaves the
 // union alone and empties the intersection. For any other mask, blocks that meet the union of the
 // rows' bounds are classified by abstract evaluation over the box, large boxes first.
+#include "attn/Core/IntMath.h"
 #include "attn/Core/MaskEval.h"
 #include "attn/Runtime/Builders.h"
 
@@ -15,9 +16,6 @@ using namespace attn;
 using namespace attn::core;
 
 namespace {
-
-int64_t floorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0); }
-int64_t ceilDiv(int64_t a, int64_t b) { return -floorDiv(-a, b); }
 
 /// Key blocks of a launch: block i holds the keys [anchor + i * size, anchor + (i + 1) * size) that
 /// lie in `keys`.
