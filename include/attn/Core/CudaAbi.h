@@ -54,6 +54,10 @@ enum CudaArg : int64_t {
 
 constexpr int64_t kNativeTableWords = sizeof(NativeTable) / 8;
 
+/// Most words of the argument block. Parameters of a kernel take at most 4 KiB (CUDA C++ programming
+/// guide, function parameters); the tensor maps take 128 bytes each of them.
+constexpr int64_t kMaxCudaWords = (4096 - 3 * 128) / 8;
+
 /// What one CTA does: all keys of one query tile for one head.
 struct WorkItem {
   int32_t tile; ///< number of its TileHeader
