@@ -3,6 +3,7 @@
 
 #include "attn/Core/CudaAbi.h"
 #include "attn/Core/IndexSpaces.h"
+#include "attn/Runtime/StepFacts.h"
 
 #include <algorithm>
 #include <iterator>
@@ -27,7 +28,7 @@ const std::vector<TargetCapability> &rt::targetCapabilities() {
     hopper.takesTypesThatDiffer = false;
     hopper.dims = {64, 128, 256};
     hopper.takesDimsThatDiffer = false;
-    hopper.mostArgumentWords = (4096 - 384) / 8; // kernel parameters less three tensor maps
+    hopper.mostArgumentWords = kMaxCudaWords;
     return std::vector<TargetCapability>{cpu, hopper};
   }();
   return table;
@@ -52,8 +53,7 @@ Configuration rt::configurationOf(const KernelSpec &spec, std::string_view targe
       isBuiltFrom[node.ref] = true;
   }
   c.numTables += std::count(isBuiltFrom.begin(), isBuiltFrom.end(), true);
-  c.hasRanges = std::any_of(program.tables.begin(), program.tables.end(),
-                            [](const TableDecl &t) { return t.kind == TableKind::Ranges; });
+  c.hasRanges = hasRangesTable(program);
   return c;
 }
 
@@ -184,18 +184,13 @@ const UseRow &rowOf(KernelUse use) {
   return kUses[std::size(kUses) - 1];
 }
 
-bool takesRanges(const Kernel &kernel) {
-  const std::vector<TableDecl> &tables = kernel.spec.program.tables;
-  return std::any_of(tables.begin(), tables.end(),
-                     [](const TableDecl &t) { return t.kind == TableKind::Ranges; });
-}
-
 /// Why a candidate cannot be taken, or null.
 const char *misfit(const KernelCandidate &candidate, const SelectorFacts &facts) {
   const UseRow &row = rowOf(candidate.use);
   if (!row.fits(facts))
     return row.why;
-  if (facts.batchHasRanges && !facts.layerIgnoresRanges && !takesRanges(*candidate.kernel))
+  if (facts.batchHasRanges && !facts.layerIgnoresRanges &&
+      !hasRangesTable(candidate.kernel->spec.program))
     return "it takes no ranges, and the batch has some";
   return nullptr;
 }

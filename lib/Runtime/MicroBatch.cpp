@@ -2,6 +2,7 @@
 #include "attn/Runtime/MicroBatch.h"
 
 #include "attn/Core/MaskEval.h"
+#include "attn/Runtime/StepFacts.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -335,10 +336,6 @@ static bool isPerRequest(const RangesInput &ranges, const BoundBatch &bound) {
   return static_cast<int64_t>(offsets.size()) == bound.batch.shape.numReqs() + 1 &&
          offsets.front() >= 0 && std::is_sorted(offsets.begin(), offsets.end()) &&
          offsets.back() <= static_cast<int64_t>(ranges.ranges.size());
-}
-static bool hasRangesTable(const MaskProgram &program) {
-  return std::any_of(program.tables.begin(), program.tables.end(),
-                     [](const TableDecl &decl) { return decl.kind == TableKind::Ranges; });
 }
 
 /// Request `b`, of which `slice` is left.

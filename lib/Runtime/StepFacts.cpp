@@ -2,6 +2,7 @@
 #include "attn/Runtime/StepFacts.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 using namespace attn;
@@ -40,6 +41,11 @@ QueryLengths rt::longestQuery(const BatchShape &shape) {
 //===----------------------------------------------------------------------===//
 // Decodes and prefills
 //===----------------------------------------------------------------------===//
+
+bool rt::hasRangesTable(const MaskProgram &program) {
+  return std::any_of(program.tables.begin(), program.tables.end(),
+                     [](const TableDecl &table) { return table.kind == TableKind::Ranges; });
+}
 
 bool rt::hasLiveRanges(const Batch &batch) {
   return std::any_of(batch.tables.begin(), batch.tables.end(),
@@ -168,13 +174,35 @@ Result<LogitsCounts> rt::logitsPart(const BatchShape &shape, Span<const int64_t>
 // Chunked scans
 //===----------------------------------------------------------------------===//
 
+static Status checkChunkSize(int64_t chunkSize) {
+  if (chunkSize < 1)
+    return Error{"chunk size is " + std::to_string(chunkSize) + ", expected at least 1"};
+  return {};
+}
+
 static Status checkChunkInput(const ChunkInput &input) {
-  if (input.chunkSize < 1)
-    return Error{"chunk size is " + std::to_string(input.chunkSize) + ", expected at least 1"};
+  constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
+  if (Status status = checkChunkSize(input.chunkSize); !status)
+    return status;
   if (Status status = checkSize("query offsets", input.queryStartLoc.size, 1, false); !status)
     return status;
-  return checkSize("computed tokens", input.computedTokens.size, input.queryStartLoc.size - 1,
-                   false);
+  const int64_t sequences = input.queryStartLoc.size - 1;
+  if (Status status = checkSize("computed tokens", input.computedTokens.size, sequences, false);
+      !status)
+    return status;
+  for (int64_t i = 0; i <= sequences; ++i) {
+    const int64_t least = i ? input.queryStartLoc[i - 1] : 0;
+    if (input.queryStartLoc[i] < least || input.queryStartLoc[i] > kMostTokens)
+      return Error{"query offset " + std::to_string(i) + " is " +
+                   std::to_string(input.queryStartLoc[i]) + ", expected ascending offsets from " +
+                   std::to_string(least) + " to " + std::to_string(kMostTokens)};
+  }
+  for (int64_t i = 0; i < sequences; ++i)
+    if (input.computedTokens[i] < 0 || input.computedTokens[i] >= kPositionLimit)
+      return Error{"computed tokens of sequence " + std::to_string(i) + " are " +
+                   std::to_string(input.computedTokens[i]) + ", expected 0 to " +
+                   std::to_string(kPositionLimit - 1)};
+  return {};
 }
 
 /// Chunks of `tokens` tokens after `computed` ones.
@@ -194,7 +222,12 @@ Result<int64_t> rt::countChunks(const ChunkInput &input) {
   return chunks;
 }
 
-int64_t rt::mostChunks(int64_t tokens, int64_t sequences, int64_t chunkSize) {
+Result<int64_t> rt::mostChunks(int64_t tokens, int64_t sequences, int64_t chunkSize) {
+  if (Status status = checkChunkSize(chunkSize); !status)
+    return Error{status.message()};
+  if (tokens < 0 || sequences < 0)
+    return Error{std::to_string(tokens) + " tokens of " + std::to_string(sequences) +
+                 " sequences, expected neither below 0"};
   // The first token of a sequence may end a chunk, so may the second be alone in its chunk; from
   // there on each chunk takes chunkSize tokens.
   const int64_t first = std::min(tokens, sequences);
@@ -220,7 +253,7 @@ Result<int64_t> rt::chunkTable(const ChunkInput &input, const ChunkTable &out) {
     for (int64_t token = input.queryStartLoc[i]; token < end; ++chunk) {
       out.chunkStart[chunk] = token;
       out.sequence[chunk] = i;
-      const int64_t room = input.chunkSize - position % input.chunkSize;
+      const int64_t room = std::min(input.chunkSize - position % input.chunkSize, end - token);
       token += room;
       position += room;
     }

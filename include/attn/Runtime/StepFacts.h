@@ -45,6 +45,8 @@ struct SplitRule {
   bool hasRanges = false; ///< see hasLiveRanges()
 };
 
+/// Whether the program reads a table of ranges.
+bool hasRangesTable(const core::MaskProgram &program);
 /// Whether some request of the batch has a live range in some table of ranges.
 bool hasLiveRanges(const core::Batch &batch);
 
@@ -122,10 +124,11 @@ struct ChunkTable {
   Span<int64_t> lastChunk;  ///< [sequences]; -1 for a sequence without tokens
 };
 
-/// Number of chunks.
+/// Number of chunks. Offsets that are not ascending from at least 0 are refused, and positions that
+/// no token has.
 core::Result<int64_t> countChunks(const ChunkInput &input);
 /// Most chunks that `tokens` tokens of `sequences` sequences can make, whatever their positions.
-int64_t mostChunks(int64_t tokens, int64_t sequences, int64_t chunkSize);
+core::Result<int64_t> mostChunks(int64_t tokens, int64_t sequences, int64_t chunkSize);
 /// Fills the table and returns the number of chunks; too little memory is refused.
 core::Result<int64_t> chunkTable(const ChunkInput &input, const ChunkTable &out);
 

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 using namespace attn;
 using namespace attn::core;
@@ -248,7 +249,7 @@ TEST(StepFacts, ChunksByDefinition) {
     Result<int64_t> count = rt::countChunks(input);
     ASSERT_TRUE(count) << count.message();
     ASSERT_EQ(*count, static_cast<int64_t>(expectedSequence.size()));
-    EXPECT_LE(*count, rt::mostChunks(offsets.back(), sequences, size));
+    EXPECT_LE(*count, *rt::mostChunks(offsets.back(), sequences, size));
     Ints starts(*count + 1), sequence(*count), last(sequences);
     Result<int64_t> filled = rt::chunkTable(input, {starts, sequence, last});
     ASSERT_TRUE(filled) << filled.message();
@@ -278,7 +279,7 @@ TEST(StepFacts, MostChunksIsReached) {
   for (int64_t size = 1; size <= 4; ++size)
     for (int64_t sequences = 1; sequences <= 3; ++sequences)
       for (int64_t tokens = 0; tokens <= 9; ++tokens)
-        EXPECT_EQ(rt::mostChunks(tokens, sequences, size), mostByTrial(tokens, sequences, size))
+        EXPECT_EQ(*rt::mostChunks(tokens, sequences, size), mostByTrial(tokens, sequences, size))
             << tokens << " tokens, " << sequences << " sequences, chunks of " << size;
 }
 
@@ -311,6 +312,34 @@ TEST(StepFacts, Refusals) {
             "computed tokens: memory for 0 elements, expected at least 1");
   EXPECT_EQ(rt::chunkTable({offsets, computed, 2}, {few, enough, enough}).message(),
             "chunk starts: memory for 1 elements, expected at least 4");
+}
+
+TEST(StepFacts, ChunksOfNoSequencesAreRefused) {
+  const Ints computed = {3, 4};
+  Ints out(16);
+  auto table = [&](Ints offsets, Ints tokens, int64_t size) {
+    Result<int64_t> chunks = rt::chunkTable({offsets, tokens, size}, {out, out, out});
+    return chunks ? std::to_string(*chunks) + " chunks" : chunks.message();
+  };
+  EXPECT_EQ(table({0, 5, 2}, computed, 2),
+            "query offset 2 is 2, expected ascending offsets from 5 to 2147483647");
+  EXPECT_EQ(table({-1, 5, 6}, computed, 2),
+            "query offset 0 is -1, expected ascending offsets from 0 to 2147483647");
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(table({0, 5, most}, computed, 2),
+            "query offset 2 is 9223372036854775807, expected ascending offsets from 5 to "
+            "2147483647");
+  EXPECT_EQ(table({0, 5, 6}, {0, -1}, 2),
+            "computed tokens of sequence 1 are -1, expected 0 to 1073741823");
+  EXPECT_EQ(table({0, 5, 6}, {most, 0}, 2),
+            "computed tokens of sequence 0 are 9223372036854775807, expected 0 to 1073741823");
+  // A chunk may be longer than any sequence.
+  EXPECT_EQ(table({0, 5, 6}, computed, most), "2 chunks");
+  EXPECT_EQ(out[0], 0);
+  EXPECT_EQ(rt::mostChunks(4, 2, 0).message(), "chunk size is 0, expected at least 1");
+  EXPECT_EQ(rt::mostChunks(4, 2, -3).message(), "chunk size is -3, expected at least 1");
+  EXPECT_EQ(rt::mostChunks(-1, 2, 3).message(),
+            "-1 tokens of 2 sequences, expected neither below 0");
 }
 
 } // namespace
