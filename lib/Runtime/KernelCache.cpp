@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 
 using namespace attn;
@@ -95,6 +96,18 @@ static std::string shellQuoted(const std::string &text) {
   for (char c : text)
     quoted += c == '\'' ? "'\\''" : std::string(1, c);
   return quoted + "'";
+}
+
+/// A file as an argument of a shell command: never taken for an option.
+static std::string fileArgument(const std::string &file) {
+  return shellQuoted(!file.empty() && file[0] == '-' ? "./" + file : file);
+}
+
+/// The command that fills a miss.
+static std::string compileCommand(const KernelKey &key, const std::string &folder,
+                                  const std::string &file, std::string_view specFile) {
+  return "mkdir -p " + fileArgument(folder) + " && attn-compile --target=" + key.target + " -o " +
+         fileArgument(file) + " " + fileArgument(std::string(specFile));
 }
 
 std::string KernelCache::path(const KernelKey &key) const {
@@ -215,18 +228,24 @@ void KernelCache::publish(const std::string &name, const std::vector<uint8_t> &b
 // Memory
 //===----------------------------------------------------------------------===//
 
-void KernelCache::remember(const std::string &name, const CachedKernel &kernel, int64_t bytes) {
+void KernelCache::forget(std::list<Entry>::iterator entry) {
+  counts.memoryBytes -= entry->bytes;
+  byName.erase(entry->name);
+  entries.erase(entry);
+}
+
+void KernelCache::remember(const std::string &name, const KernelKey &key,
+                           const CachedKernel &kernel, int64_t bytes) {
   std::lock_guard<std::mutex> lock(mutex);
+  if (auto it = byName.find(name); it != byName.end())
+    forget(it->second); // of another key, see get()
   if (bytes > options.memoryBytes)
     return;
-  entries.push_front({name, kernel, bytes});
+  entries.push_front({name, key, kernel, bytes});
   byName[name] = entries.begin();
   counts.memoryBytes += bytes;
-  while (counts.memoryBytes > options.memoryBytes) {
-    counts.memoryBytes -= entries.back().bytes;
-    byName.erase(entries.back().name);
-    entries.pop_back();
-  }
+  while (counts.memoryBytes > options.memoryBytes)
+    forget(std::prev(entries.end()));
 }
 
 KernelCacheStats KernelCache::stats() const {
@@ -243,14 +262,16 @@ Result<CachedKernel> KernelCache::produce(const KernelKey &key, const std::strin
     counts.damaged += !found.damage.empty();
   }
   if (found.kernel.kernel) {
-    remember(name, found.kernel, found.bytes);
+    remember(name, key, found.kernel, found.bytes);
     return found.kernel;
   }
   if (!compile)
-    return Error{describe(key) + " is not in the kernel cache" +
-                 (found.damage.empty() ? "" : " (" + found.damage + ")") +
-                 ", and there is no compiler; make it with: attn-compile --target=" + key.target +
-                 " -o " + shellQuoted(path(key)) + " " + shellQuoted(std::string(specFile))};
+    return Error{
+        describe(key) + " is not in the kernel cache" +
+        (found.damage.empty() ? "" : " (" + found.damage + ")") + ", and there is no compiler" +
+        (options.folder.empty()
+             ? ""
+             : "; make it with: " + compileCommand(key, options.folder, path(key), specFile))};
   Result<Artifact> artifact = compile(key);
   if (!artifact)
     return Error{artifact.message()};
@@ -265,7 +286,7 @@ Result<CachedKernel> KernelCache::produce(const KernelKey &key, const std::strin
   }
   if (!options.folder.empty())
     publish(name, bytes);
-  remember(name, kernel, static_cast<int64_t>(bytes.size()));
+  remember(name, key, kernel, static_cast<int64_t>(bytes.size()));
   return kernel;
 }
 
@@ -278,7 +299,8 @@ Result<CachedKernel> KernelCache::get(const KernelKey &key, const Compile &compi
   // Another thread's attempt may fail where this one's would not, so nothing is taken from it but
   // what it left in memory or in the folder.
   produced.wait(lock, [&] { return inProgress.count(name) == 0; });
-  if (auto it = byName.find(name); it != byName.end()) {
+  // Two keys may have one file name, of which a part is a hash.
+  if (auto it = byName.find(name); it != byName.end() && it->second->key == key) {
     entries.splice(entries.begin(), entries, it->second);
     ++counts.memoryHits;
     return entries.front().kernel;

@@ -31,6 +31,11 @@ struct KernelKey {
   /// Names of the kernel, its parameters and tables, in this order. The hash leaves names out, but
   /// a batch is bound by them, so kernels that differ in names alone are two entries. Empty: any.
   std::vector<std::string> names;
+
+  friend bool operator==(const KernelKey &a, const KernelKey &b) {
+    return a.specHash == b.specHash && a.target == b.target &&
+           a.compilerVersion == b.compilerVersion && a.names == b.names;
+  }
 };
 KernelKey kernelKey(const core::KernelSpec &spec, std::string_view target,
                     std::string_view compilerVersion);
@@ -68,7 +73,8 @@ public:
 
   /// The kernel of `key`: from memory, from the folder, or from `compile`. A file that is damaged,
   /// or is something else than its name says, counts as missing. A miss without `compile` is an
-  /// error that names the attn-compile command that fills it; `specFile` is the spec in it.
+  /// error; where there is a folder it names the shell command that fills it, with `specFile` as
+  /// the spec.
   core::Result<CachedKernel> get(const KernelKey &key, const Compile &compile = nullptr,
                                  std::string_view specFile = "SPEC.mlir");
 
@@ -79,6 +85,7 @@ public:
 private:
   struct Entry {
     std::string name; ///< of the file
+    KernelKey key;
     CachedKernel kernel;
     int64_t bytes;
   };
@@ -94,7 +101,9 @@ private:
   Found load(const KernelKey &key) const;
   void publish(const std::string &name, const std::vector<uint8_t> &bytes);
   void trimFolder(const std::string &keep) const;
-  void remember(const std::string &name, const CachedKernel &kernel, int64_t bytes);
+  void remember(const std::string &name, const KernelKey &key, const CachedKernel &kernel,
+                int64_t bytes);
+  void forget(std::list<Entry>::iterator entry);
 
   const KernelCacheOptions options;
   mutable std::mutex mutex;

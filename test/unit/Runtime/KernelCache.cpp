@@ -13,6 +13,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -165,14 +166,70 @@ TEST(KernelCache, AMissNamesTheCommand) {
   EXPECT_EQ(kernel.message(),
             "kernel 'plain' of spec " + key.specHash +
                 " for target 'cpu', compiler '9.1' is not in the kernel cache, and there is no "
-                "compiler; make it with: attn-compile --target=cpu -o " +
+                "compiler; make it with: mkdir -p '/no/such/it'\\''s' && attn-compile "
+                "--target=cpu -o " +
                 quoted + " 'gemma.mlir'");
   EXPECT_EQ(cache.get(key).message().rfind("'SPEC.mlir'"), cache.get(key).message().size() - 11);
-  // What that command makes is found.
+  // Without a folder there is no file that a command could make.
+  rt::KernelCache memory({""});
+  EXPECT_EQ(memory.get(key).message(),
+            "kernel 'plain' of spec " + key.specHash +
+                " for target 'cpu', compiler '9.1' is not in the kernel cache, and there is no "
+                "compiler");
+}
+
+TEST(KernelCache, TheCommandOfAMissWorks) {
   Folder folder;
-  rt::KernelCache filled({folder.path});
-  ASSERT_TRUE(writeArtifact(artifactOf(key), filled.path(key)));
-  EXPECT_TRUE(isOf(*filled.get(key), key));
+  const rt::KernelKey key = keyNumber(1);
+  // A compiler that copies its spec, which is the artifact here.
+  const std::string tools = folder.path + "/tools";
+  fs::create_directory(tools);
+  const std::string script =
+      "#!/bin/sh\n[ $# = 4 ] && [ \"$1\" = --target=cpu ] && [ \"$2\" = -o ] && cp \"$4\" \"$3\"\n";
+  write(tools + "/attn-compile", {script.begin(), script.end()});
+  fs::permissions(tools + "/attn-compile", fs::perms::owner_all);
+  const std::string work = folder.path + "/work";
+  fs::create_directory(work);
+  // The words "it's a $(cache)" and a leading '-' mean nothing to the shell or to the commands.
+  for (const std::string &place : {work + "/it's a $(cache)/deep", std::string("-rel `x`")}) {
+    const fs::path before = fs::current_path();
+    fs::current_path(work);
+    const std::string spec = "-my 'spec'.mlir";
+    const std::vector<uint8_t> bytes = serialize(artifactOf(key));
+    write("./" + spec, bytes);
+    rt::KernelCache cache({place});
+    const std::string message = cache.get(key, nullptr, spec).message();
+    const std::string mark = "make it with: ";
+    const size_t at = message.find(mark);
+    ASSERT_NE(at, std::string::npos) << message;
+    write("run.sh", {});
+    std::ofstream("run.sh") << message.substr(at + mark.size()) << "\n";
+    EXPECT_EQ(std::system(("PATH=" + tools + ":$PATH sh -c \"$(cat run.sh)\"").c_str()), 0)
+        << message;
+    Result<rt::CachedKernel> kernel = cache.get(key);
+    EXPECT_TRUE(kernel && isOf(*kernel, key)) << kernel.message();
+    fs::current_path(before);
+  }
+}
+
+TEST(KernelCache, KeysThatShareAFileNameAreTold) {
+  // These compiler versions have one FNV-1a hash.
+  Folder folder;
+  rt::KernelKey one = keyNumber(1), two = one;
+  one.compilerVersion = "8yn0iYCKYHlIj4-BwPqk";
+  two.compilerVersion = "GReLUrM4wMqfg9yzV3KQ";
+  for (const std::string &place : {folder.path, std::string()}) {
+    rt::KernelCache cache({place});
+    ASSERT_EQ(cache.path(one), cache.path(two));
+    for (const rt::KernelKey &key : {one, two, two, one}) {
+      Result<rt::CachedKernel> kernel = cache.get(key, compile);
+      ASSERT_TRUE(kernel) << kernel.message();
+      EXPECT_EQ(kernel->artifact->compilerVersion, key.compilerVersion);
+    }
+    EXPECT_EQ(cache.stats().compiled, 3);
+    EXPECT_EQ(cache.stats().memoryHits, 1);
+    EXPECT_EQ(cache.stats().memoryBytes, bytesOf(one));
+  }
 }
 
 TEST(KernelCache, FailuresOfTheCompilerAreReturned) {
