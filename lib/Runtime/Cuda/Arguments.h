@@ -9,12 +9,9 @@
 
 namespace attn::rt::cuda {
 
-/// Kernel parameters of all drivers: 4096 bytes, of which the tensor maps take 128 each.
-constexpr size_t kMostArgumentWords = (4096 - 3 * 128) / 8;
-
-inline size_t numArgumentWords(const core::KernelSpec &spec, const core::KernelBinary &binary) {
-  return core::kNumCudaArgs + spec.program.params.size() +
-         core::kNativeTableWords * binary.tables.size();
+inline int64_t numArgumentWords(const core::KernelSpec &spec, const core::KernelBinary &binary) {
+  return core::kNumCudaArgs + static_cast<int64_t>(spec.program.params.size()) +
+         core::kNativeTableWords * static_cast<int64_t>(binary.tables.size());
 }
 
 } // namespace attn::rt::cuda

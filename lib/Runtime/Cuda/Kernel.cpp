@@ -7,7 +7,8 @@
 #include "Api.h"
 #include "Arguments.h"
 
-#include <algorithm>
+#include "attn/Runtime/Capability.h"
+
 #include <cstring>
 
 using namespace attn;
@@ -19,24 +20,12 @@ static Error kernelError(const KernelSpec &spec, const std::string &what) {
   return Error{"kernel '" + spec.name + "': " + what};
 }
 
-/// Shapes and types that GPU kernels are made for.
+/// What the target takes, by the table that the capability query reads.
 static Status checkSpec(const KernelSpec &spec) {
-  const int64_t dims[] = {64, 128, 256};
-  if (spec.dimQk != spec.dimV)
-    return kernelError(spec, "dim " + std::to_string(spec.dimQk) + " and dim_v " +
-                                 std::to_string(spec.dimV) +
-                                 " differ, expected equal ones on a GPU");
-  if (std::find(std::begin(dims), std::end(dims), spec.dimQk) == std::end(dims))
-    return kernelError(spec, "dim " + std::to_string(spec.dimQk) +
-                                 " is not one of 64, 128 and 256, the dims of GPU kernels");
-  if (spec.qType != DType::F16 && spec.qType != DType::BF16)
-    return kernelError(spec, "q type " + std::string(toString(spec.qType)) +
-                                 " is not one of f16 and bf16, the types of GPU kernels");
-  if (spec.kvType != spec.qType)
-    return kernelError(spec, "kv type " + std::string(toString(spec.kvType)) +
-                                 " expected to be the q type " + std::string(toString(spec.qType)) +
-                                 " on a GPU");
-  return {};
+  std::string all;
+  for (const std::string &reason : reasonsAgainst(configurationOf(spec, kCudaTarget)))
+    all += (all.empty() ? "" : "; ") + reason;
+  return all.empty() ? Status() : kernelError(spec, all);
 }
 
 static Status checkBinary(const Artifact &artifact, const KernelSpec &spec,
@@ -50,11 +39,11 @@ static Status checkBinary(const Artifact &artifact, const KernelSpec &spec,
   const std::vector<uint8_t> &code = artifact.blobs[binary.blob];
   if (binary.format == "ptx" && (code.empty() || code.back() != 0))
     return kernelError(spec, "its ptx code is not text that ends in a zero byte");
-  const size_t words = numArgumentWords(spec, binary);
-  if (words > kMostArgumentWords)
+  const int64_t words = numArgumentWords(spec, binary);
+  if (words > kMaxCudaWords)
     return kernelError(spec, "its parameters and tables take " + std::to_string(words) +
                                  " words of kernel arguments, expected at most " +
-                                 std::to_string(kMostArgumentWords));
+                                 std::to_string(kMaxCudaWords));
   return {};
 }
 

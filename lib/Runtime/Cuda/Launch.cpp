@@ -166,6 +166,9 @@ Status checkPages(const CudaOperands &operands, int64_t requests, int64_t longes
 Status CudaKernel::checkOperands(const CudaPlan &plan, const CudaOperands &operands) const {
   if (!plan.isBuilt || plan.kernel->kernelBinary != kernelBinary)
     return Error{"the plan was not built for kernel '" + kernelSpec->name + "'"};
+  if (plan.kernel->owner->context() != owner->context())
+    return Error{"the plan was built on another GPU than kernel '" + kernelSpec->name +
+                 "' was loaded on"};
   if (plan.list.work.empty())
     return {};
   const CudaPlan::Needs &needs = plan.needs;
@@ -208,7 +211,7 @@ Status CudaKernel::launch(const CudaPlan &plan, const CudaOperands &operands,
     if (Status status = encode(owner->api(), tensors[i], kernelSpec->qType, maps[i]); !status)
       return status;
 
-  std::array<int64_t, kMostArgumentWords> words = {};
+  std::array<int64_t, kMaxCudaWords> words = {};
   std::copy(plan.words.begin(), plan.words.end(), words.begin());
   words[kCudaO] = static_cast<int64_t>(operands.o.data);
   words[kCudaLse] = static_cast<int64_t>(operands.lse);

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 using namespace fake;
 
@@ -42,7 +43,7 @@ struct Stream {
 struct Event {
   double time = -1;
 };
-int primaryContext; ///< its address is the handle
+int primaryContexts[8]; ///< their addresses are the handles
 double now = 0;
 
 /// Notes a call; what it must return already, if anything.
@@ -196,7 +197,7 @@ FAKE(cuDevicePrimaryCtxRetain)(void **context, int device) {
   if (device < 40)
     return misuse("cuDevicePrimaryCtxRetain of no device", kInvalidDevice);
   ++state().contexts;
-  *context = &primaryContext;
+  *context = &primaryContexts[device - 40];
   return kOk;
 }
 
@@ -210,7 +211,9 @@ FAKE(cuDevicePrimaryCtxRelease_v2)(int device) {
 
 FAKE(cuCtxPushCurrent_v2)(void *context) {
   ENTER("cuCtxPushCurrent_v2", false);
-  if (context != &primaryContext || state().contexts == 0)
+  const auto *primary = static_cast<const int *>(context);
+  if (primary < std::begin(primaryContexts) || primary >= std::end(primaryContexts) ||
+      state().contexts == 0)
     return misuse("a context that is not retained", kInvalidContext);
   state().contextStack.push_back(context);
   return kOk;

@@ -2,15 +2,14 @@
 //
 // Device cuda of the C API, on the fake driver.
 #include "../../Device/Fake/FakeArtifact.h"
-#include "../../Device/Fake/FakeCuda.h"
 #include "CApiTest.h"
+#include "FakeDriver.h"
 #include "TestKernel.h"
 
 #include "attn/Core/Tensor.h"
 #include "attn/Runtime/Cuda.h"
 
 #include <cmath>
-#include <dlfcn.h>
 #include <limits>
 
 using namespace attn;
@@ -18,15 +17,8 @@ using namespace testing_rt;
 
 namespace {
 
-constexpr const char *kFake = ATTN_FAKE_CUDA;
 constexpr int64_t kDim = 64, kHeads = 4, kKvHeads = 2, kTokens = 14, kKeys = 21;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-fake::State &fakeState() {
-  void *library = dlopen(kFake, RTLD_NOW);
-  EXPECT_NE(library, nullptr) << dlerror();
-  return *reinterpret_cast<fake::State *(*)()>(dlsym(library, "attnFakeCuda"))();
-}
 
 /// tinySpec in a shape that GPU kernels have, with code for the GPU.
 core::Artifact gpuArtifact(bool countsTiles = false) {
@@ -47,30 +39,7 @@ attn_plan_options cudaOptions() {
   return options;
 }
 
-class CApiCuda : public testing::Test {
-protected:
-  void SetUp() override {
-    fakeState() = fake::State();
-    core::Result<std::shared_ptr<const rt::CudaDriver>> driver = rt::CudaDriver::load(kFake);
-    ASSERT_TRUE(driver.ok()) << driver.message();
-    core::Result<std::shared_ptr<const rt::CudaDevice>> opened = rt::CudaDevice::open(*driver);
-    ASSERT_TRUE(opened.ok()) << opened.message();
-    device = *opened;
-  }
-  void TearDown() override {
-    device = nullptr;
-    const fake::State &state = fakeState();
-    EXPECT_EQ(state.fault, "");
-    EXPECT_EQ(state.contexts, 0);
-    EXPECT_TRUE(state.contextStack.empty());
-    EXPECT_TRUE(state.memory.empty());
-    EXPECT_TRUE(state.pinned.empty());
-    EXPECT_EQ(state.modules, 0);
-    EXPECT_EQ(state.events, 0);
-  }
-
-  std::shared_ptr<const rt::CudaDevice> device;
-};
+using CApiCuda = FakeDriverTest;
 
 /// Where the keys of the batch lie.
 struct KeyLayout {

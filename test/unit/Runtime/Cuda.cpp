@@ -5,7 +5,7 @@
 #include "attn/Runtime/Cuda.h"
 
 #include "../../Device/Fake/FakeArtifact.h"
-#include "../../Device/Fake/FakeCuda.h"
+#include "FakeDriver.h"
 #include "TestKernel.h"
 
 #include "attn/Reference/Reference.h"
@@ -15,7 +15,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <dlfcn.h>
 #include <limits>
 
 using namespace attn;
@@ -23,14 +22,6 @@ using namespace attn::core;
 using namespace testing_rt;
 
 namespace {
-
-constexpr const char *kFake = ATTN_FAKE_CUDA;
-
-fake::State &fakeState() {
-  void *library = dlopen(kFake, RTLD_NOW);
-  EXPECT_NE(library, nullptr) << dlerror();
-  return *reinterpret_cast<fake::State *(*)()>(dlsym(library, "attnFakeCuda"))();
-}
 
 /// tinySpec in a shape that GPU kernels have.
 KernelSpec gpuSpec() {
@@ -81,34 +72,12 @@ std::vector<uint8_t> bytesOf(const std::string &text) {
   return bytes;
 }
 
-class Cuda : public testing::Test {
+class Cuda : public FakeDriverTest {
 protected:
-  void SetUp() override {
-    fakeState() = fake::State();
-    Result<std::shared_ptr<const rt::CudaDriver>> driver = rt::CudaDriver::load(kFake);
-    ASSERT_TRUE(driver.ok()) << driver.message();
-    Result<std::shared_ptr<const rt::CudaDevice>> opened = rt::CudaDevice::open(*driver);
-    ASSERT_TRUE(opened.ok()) << opened.message();
-    device = *opened;
-  }
-  void TearDown() override {
-    device = nullptr;
-    const fake::State &state = fakeState();
-    EXPECT_EQ(state.fault, "");
-    EXPECT_EQ(state.contexts, 0);
-    EXPECT_TRUE(state.contextStack.empty());
-    EXPECT_TRUE(state.memory.empty());
-    EXPECT_TRUE(state.pinned.empty());
-    EXPECT_EQ(state.modules, 0);
-    EXPECT_EQ(state.streams, 0);
-    EXPECT_EQ(state.events, 0);
-  }
   std::string loadMessage(const Artifact &artifact) {
     Result<rt::CudaKernel> kernel = rt::CudaKernel::load(device, artifact, artifact.kernels[0]);
     return kernel ? "loaded " + kernel->binary().format : kernel.message();
   }
-
-  std::shared_ptr<const rt::CudaDevice> device;
 };
 
 //===----------------------------------------------------------------------===//
@@ -193,17 +162,20 @@ TEST_F(Cuda, KernelsThatNoGpuTakesAreRefused) {
   KernelSpec &spec = artifact.kernels[0].spec;
   spec.dimV = 128;
   EXPECT_EQ(loadMessage(artifact),
-            "kernel 'tiny': dim 64 and dim_v 128 differ, expected equal ones on a GPU");
+            "kernel 'tiny': target 'sm_90a' takes dim_v equal to dim, got 128 and 64");
   spec.dimQk = spec.dimV = 96;
-  EXPECT_EQ(loadMessage(artifact),
-            "kernel 'tiny': dim 96 is not one of 64, 128 and 256, the dims of GPU kernels");
+  EXPECT_EQ(
+      loadMessage(artifact),
+      "kernel 'tiny': target 'sm_90a' has no kernel for dim 96, expected one of 64, 128, 256");
   spec.dimQk = spec.dimV = 64;
   spec.qType = DType::F32;
-  EXPECT_EQ(loadMessage(artifact),
-            "kernel 'tiny': q type f32 is not one of f16 and bf16, the types of GPU kernels");
+  EXPECT_EQ(
+      loadMessage(artifact),
+      "kernel 'tiny': target 'sm_90a' takes q of type f16 or bf16, got 'f32'; target 'sm_90a' "
+      "takes q and kv of one type, got 'f32' and 'bf16'");
   spec.qType = DType::F16;
   EXPECT_EQ(loadMessage(artifact),
-            "kernel 'tiny': kv type bf16 expected to be the q type f16 on a GPU");
+            "kernel 'tiny': target 'sm_90a' takes q and kv of one type, got 'f16' and 'bf16'");
   spec.qType = DType::BF16;
   fakeState().computeMajor = 10;
   Result<std::shared_ptr<const rt::CudaDriver>> driver = rt::CudaDriver::load(kFake);
@@ -478,6 +450,24 @@ TEST_F(Cuda, NothingScheduledLaunchesNothing) {
   ASSERT_TRUE(plan.build(batch, run.kvStart(), nullptr).ok());
   EXPECT_TRUE(kernel->launch(plan, run.operands, nullptr).ok());
   EXPECT_TRUE(fakeState().launches.empty());
+}
+
+TEST_F(Cuda, PlansBelongToTheirDevice) {
+  fakeState().devices = 2;
+  std::shared_ptr<const rt::CudaDevice> second = open(1), again = open(0);
+  const Artifact artifact = gpuArtifact();
+  auto load = [&](const std::shared_ptr<const rt::CudaDevice> &where) {
+    return rt::CudaKernel::load(where, artifact, artifact.kernels[0]);
+  };
+  Result<rt::CudaKernel> here = load(device), there = load(second), same = load(again);
+  ASSERT_TRUE(here && there && same);
+  Workload run(device, artifact, 0, false, 5);
+  rt::CudaPlan plan(*here);
+  ASSERT_TRUE(plan.build(run.bound.batch, run.kvStart(), nullptr).ok());
+  EXPECT_EQ(there->launch(plan, run.operands, nullptr).message(),
+            "the plan was built on another GPU than kernel 'tiny' was loaded on");
+  EXPECT_TRUE(fakeState().launches.empty());
+  EXPECT_TRUE(same->launch(plan, run.operands, nullptr).ok());
 }
 
 TEST_F(Cuda, OperandsThatCannotBeTakenAreRefused) {

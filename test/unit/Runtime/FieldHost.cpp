@@ -29,17 +29,6 @@ using Ints = std::vector<int64_t>;
 /// First and last key of each row.
 using Rows = std::vector<std::pair<int64_t, int64_t>>;
 
-NodeId add(MaskProgram &p, Op op, ScalarType type, std::vector<NodeId> operands = {},
-           int32_t ref = -1, int64_t imm = 0) {
-  Node n;
-  n.op = op;
-  n.type = type;
-  n.operands = std::move(operands);
-  n.ref = ref;
-  n.imm = imm;
-  return p.add(std::move(n));
-}
-
 rt::BatchInput inputOf(const Ints &queryLens, const Ints &seqLens) {
   rt::BatchInput input;
   for (size_t b = 0; b < queryLens.size(); ++b) {

@@ -22,16 +22,6 @@ using namespace testing_rt;
 
 namespace {
 
-NodeId add(MaskProgram &p, Op op, ScalarType type, std::vector<NodeId> operands = {},
-           int32_t ref = -1) {
-  Node n;
-  n.op = op;
-  n.type = type;
-  n.operands = std::move(operands);
-  n.ref = ref;
-  return p.add(std::move(n));
-}
-
 /// Every kind of table: ((causal or mm_prefix) and document) or allow[token, k]; score + bias[b,
 /// h].
 KernelSpec tableSpec() {

@@ -94,3 +94,14 @@ KernelSpec testing_rt::plainSpec() {
   spec.scale = 0.5;
   return spec;
 }
+
+NodeId testing_rt::add(MaskProgram &p, Op op, ScalarType type, std::vector<NodeId> operands,
+                       int32_t ref, int64_t imm) {
+  Node n;
+  n.op = op;
+  n.type = type;
+  n.operands = std::move(operands);
+  n.ref = ref;
+  n.imm = imm;
+  return p.add(std::move(n));
+}

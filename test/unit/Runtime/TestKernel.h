@@ -26,6 +26,22 @@ attn::core::Artifact tinyArtifact(const std::string &name = "tiny");
 /// A spec without parameters and tables that keeps every key.
 attn::core::KernelSpec plainSpec();
 
+/// Short spellings of nodes.
+attn::core::NodeId add(attn::core::MaskProgram &p, attn::core::Op op, attn::core::ScalarType type,
+                       std::vector<attn::core::NodeId> operands = {}, int32_t ref = -1,
+                       int64_t imm = 0);
+inline attn::core::NodeId add(attn::core::MaskProgram &p, attn::core::Op op,
+                              std::vector<attn::core::NodeId> operands = {}, int32_t ref = -1,
+                              int64_t imm = 0) {
+  return add(p, op, attn::core::ScalarType::Bool, std::move(operands), ref, imm);
+}
+inline attn::core::NodeId param(attn::core::MaskProgram &p, int32_t number) {
+  return add(p, attn::core::Op::Param, attn::core::ScalarType::I32, {}, number);
+}
+inline attn::core::NodeId index(attn::core::MaskProgram &p, attn::core::Op op) {
+  return add(p, op, attn::core::ScalarType::I64);
+}
+
 /// Small fast random numbers.
 class Random {
 public:

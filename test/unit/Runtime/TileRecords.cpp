@@ -30,19 +30,6 @@ struct Mask {
   Predicate keep;
 };
 
-NodeId add(MaskProgram &p, Op op, std::vector<NodeId> operands = {}, int32_t ref = -1,
-           int64_t imm = 0, ScalarType type = ScalarType::Bool) {
-  Node n;
-  n.op = op;
-  n.type = type;
-  n.operands = std::move(operands);
-  n.ref = ref;
-  n.imm = imm;
-  return p.add(std::move(n));
-}
-NodeId param(MaskProgram &p, int32_t number) {
-  return add(p, Op::Param, {}, number, 0, ScalarType::I32);
-}
 NodeId causalWindow(MaskProgram &p) {
   return add(p, Op::And, {add(p, Op::Causal), add(p, Op::Window, {param(p, 0)}, -1, 1)});
 }
@@ -80,8 +67,8 @@ const Mask kMasks[] = {
      }},
     {"every third key", false,
      [](MaskProgram &p) {
-       NodeId k = add(p, Op::IndexK, {}, -1, 0, ScalarType::I64);
-       NodeId rest = add(p, Op::RemS, {k, p.constant(ScalarType::I64, 3)}, -1, 0, ScalarType::I64);
+       NodeId k = index(p, Op::IndexK);
+       NodeId rest = add(p, Op::RemS, ScalarType::I64, {k, p.constant(ScalarType::I64, 3)});
        NodeId third = add(p, Op::CmpEq, {rest, p.constant(ScalarType::I64, 0)});
        return add(p, Op::And, {causalWindow(p), third});
      },
@@ -90,10 +77,10 @@ const Mask kMasks[] = {
      }},
     {"by head", false,
      [](MaskProgram &p) {
-       NodeId h = add(p, Op::IndexH, {}, -1, 0, ScalarType::I64);
-       NodeId q = add(p, Op::IndexQ, {}, -1, 0, ScalarType::I64);
-       NodeId k = add(p, Op::IndexK, {}, -1, 0, ScalarType::I64);
-       NodeId difference = add(p, Op::Sub, {q, k}, -1, 0, ScalarType::I64);
+       NodeId h = index(p, Op::IndexH);
+       NodeId q = index(p, Op::IndexQ);
+       NodeId k = index(p, Op::IndexK);
+       NodeId difference = add(p, Op::Sub, ScalarType::I64, {q, k});
        return add(p, Op::CmpSge, {difference, h});
      },
      [](const Batch &, const Setting &, int64_t, int64_t h, int64_t q, int64_t k) {

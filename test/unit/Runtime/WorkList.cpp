@@ -29,20 +29,6 @@ struct Mask {
   Predicate keep;
 };
 
-NodeId add(MaskProgram &p, Op op, std::vector<NodeId> operands = {}, int32_t ref = -1,
-           int64_t imm = 0, ScalarType type = ScalarType::Bool) {
-  Node n;
-  n.op = op;
-  n.type = type;
-  n.operands = std::move(operands);
-  n.ref = ref;
-  n.imm = imm;
-  return p.add(std::move(n));
-}
-NodeId param(MaskProgram &p, int32_t number) {
-  return add(p, Op::Param, {}, number, 0, ScalarType::I32);
-}
-NodeId index(MaskProgram &p, Op op) { return add(p, op, {}, -1, 0, ScalarType::I64); }
 NodeId window(MaskProgram &p) {
   return add(p, Op::And, {add(p, Op::Causal), add(p, Op::Window, {param(p, 0)}, -1, 1)});
 }
@@ -88,7 +74,7 @@ const Mask kMasks[] = {
     {"every fifth key", false,
      [](MaskProgram &p) {
        NodeId five = p.constant(ScalarType::I64, 5);
-       NodeId rest = add(p, Op::RemS, {index(p, Op::IndexK), five}, -1, 0, ScalarType::I64);
+       NodeId rest = add(p, Op::RemS, ScalarType::I64, {index(p, Op::IndexK), five});
        NodeId fifth = add(p, Op::CmpEq, {rest, p.constant(ScalarType::I64, 0)});
        return add(p, Op::And, {window(p), fifth});
      },
@@ -98,9 +84,9 @@ const Mask kMasks[] = {
     {"by head", true,
      [](MaskProgram &p) {
        NodeId ten = p.constant(ScalarType::I64, 10);
-       NodeId reach = add(p, Op::Mul, {index(p, Op::IndexH), ten}, -1, 0, ScalarType::I64);
+       NodeId reach = add(p, Op::Mul, ScalarType::I64, {index(p, Op::IndexH), ten});
        NodeId q = index(p, Op::IndexQ), k = index(p, Op::IndexK);
-       NodeId difference = add(p, Op::Sub, {q, k}, -1, 0, ScalarType::I64);
+       NodeId difference = add(p, Op::Sub, ScalarType::I64, {q, k});
        return add(p, Op::CmpSge, {difference, reach});
      },
      [](const Batch &, int64_t, int64_t h, int64_t q, int64_t k) { return q - k >= 10 * h; }},
