@@ -33,6 +33,8 @@ Runs the artifacts (*.attn) of FOLDER, made by build_artifacts.py, on a GPU.
 
   --only TEXT      artifacts whose name contains TEXT
   --batches N      random batches, dealt out to the artifacts in turn (default 300)
+  --rounds N       N random batches of every artifact
+  --small          random batches of 1 to 3 CTAs; of kernels with more heads, one query tile
   --many N         batches of one artifact over windows, ranges and requests (default 100)
   --seed N         seed of the first batch (default 1); batch i has seed N + i
   --batch FILE     run this batch file instead, on every artifact; may be given again
@@ -44,9 +46,9 @@ exit status: 0 all right, 1 a failure, 2 usage, 77 no driver or no GPU
 
 struct Options {
   std::string folder, only, driver = "libcuda.so.1";
-  int64_t batches = 300, many = 100, seed = 1;
+  int64_t batches = 300, rounds = 0, many = 100, seed = 1;
   std::vector<std::string> files;
-  bool list = false;
+  bool list = false, small = false;
 };
 
 /// An artifact with its kernel on the device and what was seen of it.
@@ -56,7 +58,7 @@ struct Loaded {
   const Family *family = nullptr;
   std::optional<rt::CudaKernel> kernel;
   // Totals.
-  int64_t batches = 0, rows = 0, counted = 0, tiles = 0;
+  int64_t batches = 0, rows = 0, counted = 0, tiles = 0, ctas = 0;
   double row = 0, lse = 0;
 
   const KernelSpec &spec() const { return artifact.kernels[0].spec; }
@@ -117,6 +119,7 @@ public:
   bool report() const;
 
 private:
+  Scene nextScene(const Loaded &loaded, int number, std::mt19937 &rng) const;
   void check(Loaded &loaded, const Scene &scene, rt::BatchInput input, Layout layout,
              rt::CudaPlan &plan, std::mt19937 &rng, const std::string &what);
   std::string checkOnce(Loaded &loaded, Workload &work, const Keep &keep, rt::CudaPlan &plan);
@@ -191,6 +194,7 @@ std::string Tester::checkOnce(Loaded &loaded, Workload &work, const Keep &keep,
     return status.message();
   const Judgement judgement = work.judge();
   ++loaded.batches;
+  loaded.ctas += static_cast<int64_t>(plan.workList().work.size);
   loaded.rows += judgement.rows;
   loaded.row = std::max(loaded.row, judgement.row);
   loaded.lse = std::max(loaded.lse, judgement.lse);
@@ -230,10 +234,20 @@ void Tester::check(Loaded &loaded, const Scene &scene, rt::BatchInput input, Lay
   std::fflush(stdout);
 }
 
+Scene Tester::nextScene(const Loaded &loaded, int number, std::mt19937 &rng) const {
+  const Int heads = loaded.spec().numHeads;
+  if (!options.small)
+    return randomScene(number, heads, rng);
+  const Int tiles = std::max<Int>(1, (1 + static_cast<Int>(rng() % 3)) / heads);
+  return smallScene(static_cast<int>(rng() % 4), heads, tiles, loaded.kernel->shape().queryTile(),
+                    rng);
+}
+
 void Tester::runRandom() {
   const int64_t pageSizes[] = {1, 3, 8, 16, 48, 128, 256};
   const int64_t count = static_cast<int64_t>(artifacts.size());
-  for (int64_t i = 0; i < options.batches; ++i) {
+  const int64_t batches = options.rounds ? options.rounds * count : options.batches;
+  for (int64_t i = 0; i < batches; ++i) {
     Loaded &loaded = *artifacts[i % count];
     std::mt19937 rng(static_cast<unsigned>(options.seed + i));
     Layout layout;
@@ -241,7 +255,7 @@ void Tester::runRandom() {
     layout.headMajor = rng() % 2;
     layout.interleaved = layout.pageSize && rng() % 2;
     // Not i alone: an artifact whose turn is every second batch must meet all kinds.
-    const Scene scene = randomScene(static_cast<int>(i + i / count), loaded.spec().numHeads, rng);
+    const Scene scene = nextScene(loaded, static_cast<int>(i + i / count), rng);
     rt::CudaPlan plan(*loaded.kernel);
     check(loaded, scene, batchInput(scene, loaded.spec()), layout, plan, rng,
           "seed " + std::to_string(options.seed + i));
@@ -319,16 +333,18 @@ Status Tester::runFiles() {
 bool Tester::report() const {
   std::printf("%-44s %7s %9s %10s %10s %9s %9s\n", "artifact", "batches", "rows", "worst row",
               "worst lse", "counted", "tiles");
-  int64_t batches = 0, rows = 0;
+  int64_t batches = 0, rows = 0, ctas = 0;
   for (const auto &loaded : artifacts) {
     batches += loaded->batches;
+    ctas += loaded->ctas;
     rows += loaded->rows;
     std::printf("%-44s %7lld %9lld %10.3g %10.3g %9lld %9lld\n", loaded->name.c_str(),
                 static_cast<long long>(loaded->batches), static_cast<long long>(loaded->rows),
                 loaded->row, loaded->lse, static_cast<long long>(loaded->counted),
                 static_cast<long long>(loaded->tiles));
   }
-  std::printf("%lld batches, %lld rows, %lld failures: %s\n", static_cast<long long>(batches),
+  std::printf("%zu kernels, %lld batches of %lld CTAs, %lld rows, %lld failures: %s\n",
+              artifacts.size(), static_cast<long long>(batches), static_cast<long long>(ctas),
               static_cast<long long>(rows), static_cast<long long>(failures),
               failures == 0 && rows > 0 ? "ok" : "FAILED");
   return failures == 0 && rows > 0;
@@ -355,7 +371,8 @@ bool parseOptions(int argc, char **argv, Options &options) {
       {"only", required_argument, nullptr, 'o'},   {"batches", required_argument, nullptr, 'n'},
       {"many", required_argument, nullptr, 'm'},   {"seed", required_argument, nullptr, 's'},
       {"batch", required_argument, nullptr, 'b'},  {"list", no_argument, nullptr, 'l'},
-      {"driver", required_argument, nullptr, 'd'}, {nullptr, 0, nullptr, 0},
+      {"driver", required_argument, nullptr, 'd'}, {"small", no_argument, nullptr, 'c'},
+      {"rounds", required_argument, nullptr, 'r'}, {nullptr, 0, nullptr, 0},
   };
   bool right = true;
   for (int id; right && (id = getopt_long(argc, argv, "", longOptions, nullptr)) != -1;) {
@@ -377,6 +394,12 @@ bool parseOptions(int argc, char **argv, Options &options) {
       break;
     case 'l':
       options.list = true;
+      break;
+    case 'r':
+      right = parseNumber(optarg, options.rounds);
+      break;
+    case 'c':
+      options.small = true;
       break;
     case 'd':
       options.driver = optarg;

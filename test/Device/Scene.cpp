@@ -97,31 +97,42 @@ static Int in(std::mt19937 &rng, Int lo, Int hi) {
   return lo + static_cast<Int>(rng() % static_cast<uint64_t>(hi - lo + 1));
 }
 
-static truth::Request randomRequest(std::mt19937 &rng) {
+/// With at most `most` queries.
+static truth::Request randomRequest(Int most, std::mt19937 &rng) {
+  auto queries = [&](Int hi) { return in(rng, 1, std::min(hi, most)); };
   switch (rng() % 6) {
   case 0:
     return truth::request(1, in(rng, 1, 700));
   case 1: {
     // More queries than keys, down to no key at all.
-    const Int keys = in(rng, 0, 80);
-    return truth::request(keys + in(rng, 1, 90), keys);
+    const Int keys = in(rng, 0, std::min<Int>(80, most - 1));
+    return truth::request(keys + in(rng, 1, std::min<Int>(90, most - keys)), keys);
   }
   case 2: {
-    const Int length = in(rng, 1, 420);
+    const Int length = queries(420);
     return truth::request(length, length);
   }
   case 3: {
     // Cut behind its queries: keys follow that no query of this launch is.
-    truth::Request r = truth::request(in(rng, 1, 150), 0);
+    truth::Request r = truth::request(queries(150), 0);
     r.contextLen = in(rng, 0, 150);
     r.seqLen = r.contextLen + r.queryLen + in(rng, 0, 60);
     return r;
   }
   default: {
-    const Int queries = in(rng, 1, 260);
-    return truth::request(queries, queries + in(rng, 0, 400));
+    const Int length = queries(260);
+    return truth::request(length, length + in(rng, 0, 400));
   }
   }
+}
+
+/// With a range longer than the window.
+static truth::Request longRangeRequest(Int left, Int most, std::mt19937 &rng) {
+  truth::Request r = truth::request(in(rng, std::min<Int>(40, most), std::min<Int>(200, most)), 0);
+  r.seqLen = r.queryLen + left + in(rng, 20, 120);
+  r.contextLen = r.seqLen - r.queryLen;
+  r.ranges = {{in(rng, 0, 10), r.seqLen - 1 - in(rng, 0, 5)}};
+  return r;
 }
 
 static void addRanges(truth::Request &r, Int count, std::mt19937 &rng) {
@@ -168,23 +179,13 @@ static void finish(Scene &scene, Int heads, std::mt19937 &rng) {
   }
 }
 
-Scene device::randomScene(int number, Int heads, std::mt19937 &rng) {
-  Scene scene;
-  const bool longRange = number % 2 == 0;
+static Int randomWindow(std::mt19937 &rng) {
   const Int windows[] = {0, 3, 17, 64, 128, 200};
-  scene.left = windows[rng() % 6];
-  const Int count = in(rng, 1, 6);
-  for (Int b = 0; b < count; ++b) {
-    scene.requests.push_back(randomRequest(rng));
-    addRanges(scene.requests.back(), in(rng, 0, 3), rng);
-  }
-  if (longRange) {
-    truth::Request &r = scene.requests[rng() % scene.requests.size()];
-    r = truth::request(in(rng, 40, 200), 0);
-    r.seqLen = r.queryLen + scene.left + in(rng, 20, 120);
-    r.contextLen = r.seqLen - r.queryLen;
-    r.ranges = {{in(rng, 0, 10), r.seqLen - 1 - in(rng, 0, 5)}};
-  }
+  return windows[rng() % 6];
+}
+
+/// What `number` decides besides the requests with queries.
+static void complete(Scene &scene, int number, Int heads, std::mt19937 &rng) {
   const Int size = static_cast<Int>(scene.requests.size());
   const Int places[] = {0, size / 2, size};
   if (number % 4 != 3)
@@ -196,9 +197,42 @@ Scene device::randomScene(int number, Int heads, std::mt19937 &rng) {
     scene.keys.push_back({begin, part ? in(rng, begin, r.seqLen) : r.seqLen});
   }
   scene.what = std::to_string(scene.requests.size()) + " requests, left " +
-               std::to_string(scene.left) + (longRange ? ", a range longer than the window" : "") +
+               std::to_string(scene.left) +
+               (number % 2 == 0 ? ", a range longer than the window" : "") +
                (number % 4 == 1 ? ", part of the keys" : "");
   finish(scene, heads, rng);
+}
+
+Scene device::randomScene(int number, Int heads, std::mt19937 &rng) {
+  constexpr Int kAny = 1000;
+  Scene scene;
+  scene.left = randomWindow(rng);
+  const Int count = in(rng, 1, 6);
+  for (Int b = 0; b < count; ++b) {
+    scene.requests.push_back(randomRequest(kAny, rng));
+    addRanges(scene.requests.back(), in(rng, 0, 3), rng);
+  }
+  if (number % 2 == 0) {
+    truth::Request &r = scene.requests[rng() % scene.requests.size()];
+    r = longRangeRequest(scene.left, kAny, rng);
+  }
+  complete(scene, number, heads, rng);
+  return scene;
+}
+
+Scene device::smallScene(int number, Int heads, Int tiles, Int queryTile, std::mt19937 &rng) {
+  Scene scene;
+  scene.left = randomWindow(rng);
+  for (Int open = tiles; open > 0;) {
+    if (number % 2 == 0 && open == tiles) {
+      scene.requests.push_back(longRangeRequest(scene.left, open * queryTile, rng));
+    } else {
+      scene.requests.push_back(randomRequest(open * queryTile, rng));
+      addRanges(scene.requests.back(), in(rng, 0, 3), rng);
+    }
+    open -= (scene.requests.back().queryLen + queryTile - 1) / queryTile;
+  }
+  complete(scene, number, heads, rng);
   return scene;
 }
 

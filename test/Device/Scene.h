@@ -53,6 +53,9 @@ const Family *familyOf(const std::string &kernel);
 /// last; in every second one a range longer than the window; in every fourth a part of the keys.
 Scene randomScene(int number, Int heads, std::mt19937 &rng);
 
+/// As randomScene, with queries for exactly `tiles` query tiles of `queryTile` rows.
+Scene smallScene(int number, Int heads, Int tiles, Int queryTile, std::mt19937 &rng);
+
 /// 1 to 64 requests with up to 64 ranges and a window of `left`.
 Scene manyRequests(Int left, Int heads, std::mt19937 &rng);
 

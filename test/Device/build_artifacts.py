@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiles the artifacts of attn-device-test.
 
-usage: build_artifacts.py --compile ATTN-COMPILE OUT [--only TEXT] [--fake ATTN-FAKE-ARTIFACT]
+usage: build_artifacts.py --compile ATTN-COMPILE OUT [--only TEXT] [--fake ATTN-FAKE-ARTIFACT | --sim]
 
-Writes OUT/MASK-dDIM-TYPE-hHEADSxKVHEADS[-tiles].attn; the kernel of a file is called MASK, which tells
-the test what it must keep. Files named -tiles count the tiles they visit. With --fake the kernels are
-made for the fake driver instead of a GPU.
+Writes OUT/MASK-dDIM-TYPE-hHEADSxKVHEADS[-tiles][-plain].attn; the kernel of a file is called MASK, which
+tells the test what it must keep. Files named -tiles count the tiles they visit, -plain are compiled
+without the mask passes. With --fake the kernels are made for the fake driver instead of a GPU. With --sim
+they are PTX only, and more of them: every mask in every dim and type, and once without its passes.
 """
 
 import argparse
+import concurrent.futures
 import os
 import subprocess
 import sys
@@ -95,24 +97,28 @@ TYPES = ("bf16", "f16")
 HEADS = ((2, 2), (4, 2), (4, 1), (5, 1), (8, 1))
 
 
-def cases():
-    """(mask, dim, type, heads, kv heads, counts tiles) of every artifact."""
+def cases(simulated=False):
+    """(mask, dim, type, heads, kv heads, suffix) of every artifact."""
     result = []
     for i, mask in enumerate(MASKS):
         # Every mask in every dim; types and head groups take turns.
         for j, dim in enumerate(DIMS):
             heads, kv_heads = HEADS[(i + j) % len(HEADS)]
-            result.append((mask, dim, TYPES[(i + j) % 2], heads, kv_heads, False))
+            result.append((mask, dim, TYPES[(i + j) % 2], heads, kv_heads, ""))
+            if simulated:
+                result.append((mask, dim, TYPES[(i + j + 1) % 2], 2, 1, ""))
         heads, kv_heads = HEADS[(i + 1) % len(HEADS)]
-        result.append((mask, DIMS[i % 3], "bf16", heads, kv_heads, True))
+        result.append((mask, DIMS[i % 3], "bf16", heads, kv_heads, "-tiles"))
+        if simulated:
+            result.append((mask, DIMS[(i + 1) % 3], "bf16", 2, 1, "-plain"))
     # Every head group in every dim and type, on the mask of most moving parts.
     for j, dim in enumerate(DIMS):
         for t, dtype in enumerate(TYPES):
             for heads, kv_heads in HEADS:
-                result.append(("window_mm_clamp", dim, dtype, heads, kv_heads, False))
+                result.append(("window_mm_clamp", dim, dtype, heads, kv_heads, ""))
     # The shape of the batch files in examples/.
-    result.append(("window_mm_clamp", 256, "bf16", 8, 4, False))
-    result.append(("window_mm_clamp", 256, "bf16", 8, 4, True))
+    result.append(("window_mm_clamp", 256, "bf16", 8, 4, ""))
+    result.append(("window_mm_clamp", 256, "bf16", 8, 4, "-tiles"))
     return sorted(set(result))
 
 
@@ -132,41 +138,51 @@ def spec(mask, dim, dtype, heads, kv_heads):
     return text + "}\n"
 
 
+OPTIONS = {"": [], "-tiles": ["--instrument=tiles"], "-plain": ["--no-mask-passes"]}
+
+
 def run(command):
+    """Error text of a command, empty if it went well."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit("%s\n%s" % (" ".join(command), done.stderr))
+    return "%s\n%s" % (" ".join(command), done.stderr or "exit status %d" % done.returncode) \
+        if done.returncode else ""
+
+
+def build(options, work, case):
+    """Compiles one artifact; its errors."""
+    mask, dim, dtype, heads, kv_heads, suffix = case
+    name = "%s-d%d-%s-h%dx%d%s" % (mask, dim, dtype, heads, kv_heads, suffix)
+    source = os.path.join(work, name + ".mlir")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(spec(mask, dim, dtype, heads, kv_heads))
+    target = os.path.join(options.out, name + ".attn")
+    if not options.fake:
+        return run([options.compile, source, "--target=sm_90a", "-o", target] + OPTIONS[suffix] +
+                   (["--ptxas=none"] if options.sim else []))
+    cpu = os.path.join(work, name + ".attn")
+    return run([options.compile, source, "--target=cpu", "-O0", "-o", cpu]) or \
+        run([options.fake] + (["--tiles"] if suffix == "-tiles" else []) + [cpu, target])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--compile", required=True, help="attn-compile")
     parser.add_argument("--fake", help="attn-fake-artifact")
+    parser.add_argument("--sim", action="store_true", help="for the simulator: PTX, more kernels")
     parser.add_argument("--only", default="", help="files whose name contains this")
     parser.add_argument("out")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
-    count = 0
-    with tempfile.TemporaryDirectory() as work:
-        for mask, dim, dtype, heads, kv_heads, tiles in cases():
-            name = "%s-d%d-%s-h%dx%d%s" % (mask, dim, dtype, heads, kv_heads, "-tiles" if tiles else "")
-            if options.only not in name:
-                continue
-            source = os.path.join(work, name + ".mlir")
-            with open(source, "w", encoding="utf-8") as file:
-                file.write(spec(mask, dim, dtype, heads, kv_heads))
-            target = os.path.join(options.out, name + ".attn")
-            if options.fake:
-                cpu = os.path.join(work, name + ".attn")
-                run([options.compile, source, "--target=cpu", "-O0", "-o", cpu])
-                run([options.fake] + (["--tiles"] if tiles else []) + [cpu, target])
-            else:
-                run([options.compile, source, "--target=sm_90a", "-o", target] +
-                    (["--instrument=tiles"] if tiles else []))
-            count += 1
-    if not count:
+    chosen = [c for c in cases(options.sim)
+              if options.only in "%s-d%d-%s-h%dx%d%s" % c]
+    if not chosen:
         sys.exit("no artifact with '%s' in its name" % options.only)
-    print("%d artifacts in %s" % (count, options.out))
+    with tempfile.TemporaryDirectory() as work, \
+            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        errors = [e for e in pool.map(lambda case: build(options, work, case), chosen) if e]
+    if errors:
+        sys.exit("\n".join(errors))
+    print("%d artifacts in %s" % (len(chosen), options.out))
 
 
 if __name__ == "__main__":
