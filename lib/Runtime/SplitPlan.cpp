@@ -37,7 +37,7 @@ int64_t rt::sm100RelbiasSplits(const RelbiasLaunch &launch) {
   return std::max<int64_t>(1, std::min({target / base, cap, ceilDiv(launch.keys, 128)}));
 }
 
-static int64_t blocksOf(const WorkList &list, const TileHeader &tile) {
+static int64_t blocksOf(const WorkListView &list, const TileHeader &tile) {
   int64_t blocks = 0;
   for (int64_t i = 0; i < tile.entryCount; ++i)
     blocks += list.entries[tile.entryBegin + i].blocks;
@@ -50,7 +50,7 @@ namespace {
 /// count as equal, so that a trial costs the same for any number of tiles.
 class LaunchModel {
 public:
-  LaunchModel(const WorkList &list, const MeasuredLaunch &launch)
+  LaunchModel(const WorkListView &list, const MeasuredLaunch &launch)
       : slots(std::max<int64_t>(launch.sms * launch.ctasPerSm, 1)) {
     for (const TileHeader &tile : list.tiles)
       longestTile = std::max(longestTile, blocksOf(list, tile));
@@ -68,9 +68,9 @@ public:
       totalBlocks += blocks;
     }
     // Work items a tile.
-    const double heads = list.tiles.empty() ? 0
-                                            : static_cast<double>(list.work.size()) /
-                                                  static_cast<double>(list.tiles.size());
+    const double heads = list.tiles.size == 0 ? 0
+                                              : static_cast<double>(list.work.size) /
+                                                    static_cast<double>(list.tiles.size);
     const double block =
         static_cast<double>(launch.keyTile * (launch.dimQk + launch.dimV) * launch.kvElement);
     const double rowCost = block > 0 ? static_cast<double>(launch.dimV + 1) * 4 * 2 / block : 0;
@@ -155,7 +155,7 @@ private:
 
 } // namespace
 
-Splits rt::measuredSplits(const WorkList &list, const MeasuredLaunch &launch) {
+Splits rt::measuredSplits(const WorkListView &list, const MeasuredLaunch &launch) {
   constexpr int64_t kShortTile = 4;
   constexpr double kShare = 0.85;
   const LaunchModel model(list, launch);
@@ -237,7 +237,7 @@ private:
 /// Calls take(entry) for the cut entries of a tile from the highest keys down, and close(blocks)
 /// after those of each piece. A tile without keys is one piece without entries.
 template <class Take, class Close>
-static void cutTile(const WorkList &list, const TileHeader &tile, const Splits &splits,
+static void cutTile(const WorkListView &list, const TileHeader &tile, const Splits &splits,
                     int64_t keyTile, Take take, Close close) {
   Cuts cuts(splits, blocksOf(list, tile));
   int64_t blocks = 0;
@@ -277,13 +277,13 @@ static Status checkRoom(const char *what, int64_t size, int64_t expected) {
                std::to_string(expected)};
 }
 
-Result<SplitSizes> rt::splitSizes(const WorkList &list, const Splits &splits, int64_t keyTile) {
+Result<SplitSizes> rt::splitSizes(const WorkListView &list, const Splits &splits, int64_t keyTile) {
   if (keyTile < 1)
     return Error{"split plan: key tile is " + std::to_string(keyTile) + ", expected at least 1"};
   SplitSizes sizes;
-  sizes.tiles = static_cast<int64_t>(list.tiles.size());
+  sizes.tiles = static_cast<int64_t>(list.tiles.size);
   // Heads that share a tile.
-  const int64_t heads = sizes.tiles ? static_cast<int64_t>(list.work.size()) / sizes.tiles : 0;
+  const int64_t heads = sizes.tiles ? static_cast<int64_t>(list.work.size) / sizes.tiles : 0;
   for (const TileHeader &tile : list.tiles) {
     int64_t pieces = 0;
     cutTile(
@@ -304,8 +304,8 @@ Result<SplitSizes> rt::splitSizes(const WorkList &list, const Splits &splits, in
   return sizes;
 }
 
-Result<SplitSizes> rt::fillSplitPlan(const WorkList &list, const Splits &splits, int64_t keyTile,
-                                     const SplitMemory &memory) {
+Result<SplitSizes> rt::fillSplitPlan(const WorkListView &list, const Splits &splits,
+                                     int64_t keyTile, const SplitMemory &memory) {
   Result<SplitSizes> sizes = splitSizes(list, splits, keyTile);
   if (!sizes)
     return sizes;
@@ -355,7 +355,8 @@ Result<SplitSizes> rt::fillSplitPlan(const WorkList &list, const Splits &splits,
   return sizes;
 }
 
-Result<SplitPlan> rt::buildSplitPlan(const WorkList &list, const Splits &splits, int64_t keyTile) {
+Result<SplitPlan> rt::buildSplitPlan(const WorkListView &list, const Splits &splits,
+                                     int64_t keyTile) {
   Result<SplitSizes> sizes = splitSizes(list, splits, keyTile);
   if (!sizes)
     return Error{sizes.message()};

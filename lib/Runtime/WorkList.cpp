@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Work lists. Every row group of a query tile gets ascending runs of key blocks with a class, from
-// the interval sets of its rows where those are known: a block is visited if it meets the union of
-// the rows and full if it lies inside their intersection. Otherwise blocks that meet the union of
-// the rows' bounds are classified by abstract evaluation over boxes, large boxes first. One sweep
-// over the groups' runs then makes the entries. O(rows + blocks) for each tile besides the mask.
+// Work lists: one sweep over the classes of a tile's row groups (Builders/TileClasses.h) makes its
+// entries; the tiles are then sorted by their work.
 #include "attn/Runtime/WorkList.h"
 
+#include "Builders/TileClasses.h"
+
 #include "attn/Core/IntMath.h"
-#include "attn/Core/MaskEval.h"
 
 #include <algorithm>
-#include <array>
+#include <cstring>
 #include <limits>
-#include <optional>
 #include <string>
 
 using namespace attn;
@@ -22,53 +19,58 @@ using namespace attn::rt;
 
 namespace {
 
-/// Consecutive key blocks of one class.
-struct ClassRun {
-  Interval blocks;
-  GroupClass cls;
-};
+/// Memory of the caller's that is filled from the front. Counts on past its end.
+template <class T>
+class Filler {
+public:
+  explicit Filler(Span<T> memory) : memory(memory) {}
 
-/// Runs in ascending order; adjacent ones of a class are joined.
-void append(std::vector<ClassRun> &runs, Interval blocks, GroupClass cls) {
-  if (blocks.empty())
-    return;
-  if (!runs.empty() && runs.back().blocks.hi == blocks.lo && runs.back().cls == cls)
-    runs.back().blocks.hi = blocks.hi;
-  else
-    runs.push_back({blocks, cls});
-}
+  void add(const T &value) {
+    if (count < memory.size)
+      memory[count] = value;
+    ++count;
+  }
+  /// Adds `number` values; all of them or, where they do not fit, none are written.
+  void add(const T *values, int64_t number) {
+    if (count + number <= memory.size)
+      std::memcpy(memory.data + count, values, number * sizeof(T));
+    count += number;
+  }
+  void replaceLast(const T &value) {
+    if (count <= memory.size)
+      memory[count - 1] = value;
+  }
+  bool isFull() const { return count > memory.size; }
+  Span<const T> filled() const { return {memory.data, count}; }
+
+  Span<T> memory;
+  int64_t count = 0;
+};
 
 /// Reads the runs of one group in ascending order.
 class RunCursor {
 public:
-  explicit RunCursor(const std::vector<ClassRun> &runs) : runs(runs) {}
+  RunCursor() = default;
+  explicit RunCursor(const std::vector<ClassRun> &runs)
+      : next(runs.data()), end(runs.data() + runs.size()) {}
 
-  /// Class of `block`, and of those after it up to `end`, which moves down to where it changes.
-  GroupClass at(int64_t block, int64_t &end) {
-    while (next < runs.size() && runs[next].blocks.hi <= block)
+  /// Class of `block`, and of those after it up to `limit`, which moves down to where it changes.
+  GroupClass at(int64_t block, int64_t &limit) {
+    while (next != end && next->blocks.hi <= block)
       ++next;
-    if (next == runs.size())
+    if (next == end)
       return kGroupSkip;
-    const Interval &blocks = runs[next].blocks;
-    const bool inside = blocks.lo <= block;
-    end = std::min(end, inside ? blocks.hi : blocks.lo);
-    return inside ? runs[next].cls : kGroupSkip;
+    const bool inside = next->blocks.lo <= block;
+    limit = std::min(limit, inside ? next->blocks.hi : next->blocks.lo);
+    return inside ? next->cls : kGroupSkip;
   }
 
 private:
-  const std::vector<ClassRun> &runs;
-  size_t next = 0;
+  const ClassRun *next = nullptr, *end = nullptr;
 };
 
-/// One query tile for one head.
-struct QueryTile {
-  RequestIndex b;
-  HeadIndex h;
-  Interval queries;
-  Interval keys; ///< of the launch
-};
-
-using Bitmap = std::array<uint32_t, kVisibleWords>;
+/// One bit a group, at the group's lower bit of its class.
+constexpr uint32_t kLowBits = 0x55555555;
 
 /// What became of a tile, for one head.
 struct TileSums {
@@ -80,357 +82,455 @@ struct TileSums {
 /// differ by about that many instructions.
 constexpr int64_t kPartialCost = 6, kFullCost = 5;
 
-class TileBuilder {
-public:
-  TileBuilder(const MaskProgram &program, const Batch &batch, const CudaLaunch &launch,
-              TilePlan plan, WorkList &list)
-      : eval(program, batch), launch(launch), size(launch.keyTile), plan(plan), list(list),
-        groups(launch.groups) {}
-
-  /// Appends the entries of a tile, without its header.
-  TileSums build(const QueryTile &tile);
-
-private:
-  bool classifyExactly(const QueryTile &tile);
-  void classifySoundly(const QueryTile &tile);
-  void classifyBoxes(const QueryTile &tile, Interval queries, Interval blocks,
-                     std::vector<ClassRun> &runs);
-  void emit(const QueryTile &tile, Interval blocks, uint32_t classes);
-  Bitmap visibleKeys(const QueryTile &tile, int64_t block);
-  void addEntry(Interval blocks, uint32_t classes, int32_t visible);
-
-  Interval groupRows(const QueryTile &tile, int64_t group) const {
-    const int64_t lo = tile.queries.lo + group * kGroupRows;
-    return {lo, std::min(lo + kGroupRows, tile.queries.hi)};
-  }
-  Interval blocksOf(Interval run) const { return {floorDiv(run.lo, size), ceilDiv(run.hi, size)}; }
-
-  MaskEvaluator eval;
-  const CudaLaunch &launch;
-  const int64_t size;
-  const TilePlan plan;
-  WorkList &list;
-  // Of the tile being built.
-  std::vector<std::vector<ClassRun>> groups;
-  std::optional<IntervalSet> kept; ///< keys that some row keeps, if the rows are known
-  size_t firstEntry = 0;
-  TileSums sums;
+/// What the order looks at: a query tile, or its part of one key/value head.
+struct Unit {
+  uint32_t cost;
+  int32_t queryTile;
+  int32_t kvHead;
 };
 
-/// Classes from the rows' sets; false if some row is not an interval set.
-bool TileBuilder::classifyExactly(const QueryTile &tile) {
-  const IntervalSet keys(tile.keys);
-  std::vector<Interval> keptRuns;
-  for (int64_t g = 0; g < launch.groups; ++g) {
-    groups[g].clear();
-    const Interval rows = groupRows(tile, g);
-    std::vector<Interval> inSome;
-    IntervalSet inEvery = rows.empty() ? IntervalSet() : keys;
-    for (int64_t q = rows.lo; q < rows.hi; ++q) {
-      const std::optional<IntervalSet> row = eval.rowKeys(tile.b, tile.h, QueryPos(q));
-      if (!row)
-        return false;
-      const IntervalSet live = *row & keys;
-      inSome.insert(inSome.end(), live.runs().begin(), live.runs().end());
-      inEvery = inEvery & live;
-    }
-    const IntervalSet some = IntervalSet::unionOf(std::move(inSome));
-    keptRuns.insert(keptRuns.end(), some.runs().begin(), some.runs().end());
-    std::vector<Interval> visited, full;
-    for (const Interval &run : some.runs()) {
-      const Interval blocks = blocksOf(run);
-      if (!visited.empty() && blocks.lo <= visited.back().hi)
-        visited.back().hi = blocks.hi;
-      else
-        visited.push_back(blocks);
-    }
-    for (const Interval &run : inEvery.runs())
-      if (Interval blocks = {ceilDiv(run.lo, size), floorDiv(run.hi, size)}; !blocks.empty())
-        full.push_back(blocks);
-    size_t next = 0;
-    for (Interval blocks : visited) {
-      // Every full block is visited, and runs of full blocks never straddle a visited one.
-      for (; next < full.size() && full[next].hi <= blocks.hi; ++next) {
-        append(groups[g], {blocks.lo, full[next].lo}, kGroupPartial);
-        append(groups[g], full[next], kGroupFull);
-        blocks.lo = full[next].hi;
-      }
-      append(groups[g], blocks, kGroupPartial);
-    }
-  }
-  kept = IntervalSet::unionOf(std::move(keptRuns));
-  return true;
-}
-
-/// Classifies `blocks`, all of whose keys belong to the launch, as one box, and halves it where
-/// that decides nothing.
-void TileBuilder::classifyBoxes(const QueryTile &tile, Interval queries, Interval blocks,
-                                std::vector<ClassRun> &runs) {
-  if (blocks.empty())
-    return;
-  switch (eval.classify(tile.b, tile.h, queries, {blocks.lo * size, blocks.hi * size})) {
-  case TileClass::Skip:
-    return;
-  case TileClass::Full:
-    return append(runs, blocks, kGroupFull);
-  case TileClass::Partial:
-    break;
-  }
-  if (blocks.size() == 1)
-    return append(runs, blocks, kGroupPartial);
-  const int64_t middle = blocks.lo + blocks.size() / 2;
-  classifyBoxes(tile, queries, {blocks.lo, middle}, runs);
-  classifyBoxes(tile, queries, {middle, blocks.hi}, runs);
-}
-
-void TileBuilder::classifySoundly(const QueryTile &tile) {
-  kept.reset();
-  const IntervalSet keys(tile.keys);
-  // Blocks that the launch has all keys of; the others are never full.
-  const Interval whole = {ceilDiv(tile.keys.lo, size), floorDiv(tile.keys.hi, size)};
-  for (int64_t g = 0; g < launch.groups; ++g) {
-    groups[g].clear();
-    const Interval rows = groupRows(tile, g);
-    std::vector<Interval> bounds;
-    for (int64_t q = rows.lo; q < rows.hi; ++q) {
-      const IntervalSet bound = eval.rowKeysBound(tile.b, tile.h, QueryPos(q)) & keys;
-      if (bound.runs() == bounds)
-        continue; // the usual case: no row's bound is narrower than its neighbour's
-      bounds.insert(bounds.end(), bound.runs().begin(), bound.runs().end());
-      bounds = IntervalSet::unionOf(std::move(bounds)).runs();
-    }
-    auto classifyEdge = [&](int64_t block) {
-      const Interval part = intersect({block * size, (block + 1) * size}, tile.keys);
-      if (eval.classify(tile.b, tile.h, rows, part) != TileClass::Skip)
-        append(groups[g], {block, block + 1}, kGroupPartial);
-    };
-    int64_t next = std::numeric_limits<int64_t>::min();
-    for (const Interval &run : bounds) {
-      Interval blocks = blocksOf(run);
-      blocks.lo = std::max(blocks.lo, next); // two runs may meet one block
-      next = std::max(next, blocks.hi);
-      for (; blocks.lo < std::min(whole.lo, blocks.hi); ++blocks.lo)
-        classifyEdge(blocks.lo);
-      const int64_t edge = std::max(blocks.lo, std::min(blocks.hi, whole.hi));
-      classifyBoxes(tile, rows, {blocks.lo, edge}, groups[g]);
-      for (int64_t block = edge; block < blocks.hi; ++block)
-        classifyEdge(block);
-    }
-  }
-}
-
-/// Bit r: some row of the tile keeps key r of the block.
-Bitmap TileBuilder::visibleKeys(const QueryTile &tile, int64_t block) {
-  Bitmap bits = {};
-  const int64_t first = block * size;
-  const Interval live = intersect({first, first + size}, tile.keys);
-  auto set = [&](int64_t k) { bits[(k - first) / 32] |= uint32_t(1) << ((k - first) % 32); };
-  if (kept) {
-    const std::vector<Interval> &runs = kept->runs();
-    auto run = std::upper_bound(runs.begin(), runs.end(), first,
-                                [](int64_t k, const Interval &r) { return k < r.hi; });
-    for (; run != runs.end() && run->lo < live.hi; ++run) {
-      const Interval part = intersect(*run, live);
-      for (int64_t k = part.lo; k < part.hi; ++k)
-        set(k);
-    }
-    return bits;
-  }
-  for (int64_t k = live.lo; k < live.hi; ++k)
-    for (int64_t q = tile.queries.lo; q < tile.queries.hi; ++q)
-      if (eval.keep(tile.b, tile.h, QueryPos(q), KeyPos(k))) {
-        set(k);
-        break;
-      }
-  return bits;
-}
-
-/// Entries are gathered in ascending order; a run grows while classes stay equal.
-void TileBuilder::addEntry(Interval blocks, uint32_t classes, int32_t visible) {
-  if (visible < 0 && list.entries.size() > firstEntry) {
-    TileEntry &last = list.entries.back();
-    if (last.visible < 0 && last.classes == classes &&
-        last.keyBegin + last.blocks * size == blocks.lo * size) {
-      last.blocks += static_cast<int32_t>(blocks.size());
-      return;
-    }
-  }
-  list.entries.push_back({static_cast<int32_t>(blocks.lo * size),
-                          static_cast<int32_t>(blocks.size()), classes, visible});
-}
-
-/// Blocks with one class a group.
-void TileBuilder::emit(const QueryTile &tile, Interval blocks, uint32_t classes) {
-  bool someFull = false;
-  bool somePartial = false;
-  for (int64_t g = 0; g < launch.groups; ++g) {
-    const uint32_t cls = (classes >> (kGroupClassBits * g)) & ((1u << kGroupClassBits) - 1);
-    someFull |= cls == kGroupFull;
-    somePartial |= cls == kGroupPartial;
-    sums.counts.visited += cls == kGroupSkip ? 0 : blocks.size();
-    sums.counts.full += cls == kGroupFull ? blocks.size() : 0;
-  }
-  sums.counts.loaded += blocks.size();
-  sums.cost += blocks.size() * (somePartial ? kPartialCost : kFullCost);
-  if (launch.testsVisible || someFull)
-    return addEntry(blocks, classes, -1);
-  for (int64_t block = blocks.lo; block < blocks.hi; ++block) {
-    const Bitmap bits = visibleKeys(tile, block);
-    Bitmap all = {};
-    for (int64_t r = 0; r < size; ++r)
-      all[r / 32] |= uint32_t(1) << (r % 32);
-    if (bits == all) {
-      addEntry({block, block + 1}, classes, -1);
-      continue;
-    }
-    const size_t number = list.visible.size() / kVisibleWords;
-    list.visible.insert(list.visible.end(), bits.begin(), bits.end());
-    // A number past 32 bits is refused before the list is used.
-    addEntry({block, block + 1}, classes, static_cast<int32_t>(number));
-  }
-}
-
-TileSums TileBuilder::build(const QueryTile &tile) {
-  sums = TileSums();
-  firstEntry = list.entries.size();
-  if (tile.keys.empty())
-    return sums;
-  if (plan != TilePlan::Intervals || !classifyExactly(tile))
-    classifySoundly(tile);
-  std::vector<RunCursor> cursors(groups.begin(), groups.end());
-  const Interval all = blocksOf(tile.keys);
-  for (int64_t block = all.lo; block < all.hi;) {
-    int64_t end = all.hi;
-    uint32_t classes = 0;
-    for (size_t g = 0; g < cursors.size(); ++g)
-      classes |= cursors[g].at(block, end) << (kGroupClassBits * g);
-    if (classes)
-      emit(tile, {block, end}, classes);
-    block = end;
-  }
-  std::reverse(list.entries.begin() + static_cast<int64_t>(firstEntry), list.entries.end());
-  return sums;
-}
-
 /// Value of a 32-bit field of the records.
-Status checkFits(const std::string &what, int64_t value) {
+Status checkFits(const char *what, int64_t value) {
   constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
   if (value <= kLargest)
     return {};
-  return Error{"work list: " + what + " " + std::to_string(value) + " passes " +
+  return Error{"work list: " + std::string(what) + " " + std::to_string(value) + " passes " +
                std::to_string(kLargest) + ", the largest in its records"};
 }
 
-Status checkBatch(const Batch &batch, const WorkListKeys &keys) {
+Status checkRoom(const char *what, int64_t size, int64_t room) {
+  if (size <= room)
+    return {};
+  return Error{"work list: " + std::to_string(size) + " " + what + ", memory for " +
+               std::to_string(room)};
+}
+
+int64_t queryTilesOf(const BatchShape &shape, int64_t queryTile) {
+  int64_t tiles = 0;
+  for (int64_t b = 0; b < shape.numReqs(); ++b)
+    tiles += (shape.queryLen(RequestIndex(b)) + queryTile - 1) / queryTile;
+  return tiles;
+}
+
+Status checkBatch(const Batch &batch, const WorkListKeys &keys, int64_t queryTile) {
   const BatchShape &shape = batch.shape;
   if (Status status = checkFits("number of requests", shape.numReqs()); !status)
     return status;
   if (Status status = checkFits("number of tokens", shape.numTokens()); !status)
     return status;
   for (int64_t b = 0; keys.kvStart && b < shape.numReqs(); ++b)
-    if (Status status = checkFits("row of the last key of request " + std::to_string(b),
-                                  keys.kvStart[b] + shape.seqLen[b]);
-        !status)
-      return status;
-  return {};
+    if (const int64_t end = keys.kvStart[b] + shape.seqLen[b];
+        end > std::numeric_limits<int32_t>::max())
+      return checkFits(("row of the last key of request " + std::to_string(b)).c_str(), end);
+  return checkFits("number of work items", queryTilesOf(shape, queryTile) * batch.numHeads);
 }
 
-Status checkList(const WorkList &list) {
-  if (Status status = checkFits("number of tiles", static_cast<int64_t>(list.tiles.size()));
-      !status)
-    return status;
-  if (Status status = checkFits("number of entries", static_cast<int64_t>(list.entries.size()));
-      !status)
-    return status;
-  return checkFits("number of bitmaps", static_cast<int64_t>(list.visible.size()) / kVisibleWords);
-}
-
-/// The query tiles of one key/value head.
-struct Unit {
-  int64_t cost;
-  int64_t queryTile;
-  int64_t kvHead;
-};
-
-/// Fills list.work. `costs`: of each tile; `tileHeads`: tiles a query tile has, 1 or one a head.
-Status orderWork(const Batch &batch, const WorkListKeys &keys, const std::vector<int64_t> &costs,
-                 int64_t tileHeads, WorkList &list) {
-  const int64_t queryTiles = static_cast<int64_t>(costs.size()) / tileHeads;
-  if (Status status = checkFits("number of work items", queryTiles * batch.numHeads); !status)
-    return status;
-  int64_t numKeys = 0;
-  for (int64_t b = 0; b < batch.shape.numReqs(); ++b)
-    numKeys += batch.shape.keyEnd[b] - batch.shape.keyBegin[b];
-  const int64_t keysInBudget = kL2Budget / std::max<int64_t>(keys.bytes, 1);
-  const int64_t headsAtATime = std::max<int64_t>(keysInBudget / std::max<int64_t>(numKeys, 1), 1);
-  const int64_t group = batch.numHeads / batch.numKvHeads;
-  auto tileOf = [&](int64_t queryTile, int64_t head) {
-    return queryTile * tileHeads + (tileHeads > 1 ? head : 0);
-  };
-  list.work.reserve(queryTiles * batch.numHeads);
-  for (int64_t first = 0; first < batch.numKvHeads; first += headsAtATime) {
-    std::vector<Unit> units;
-    for (int64_t t = 0; t < queryTiles; ++t)
-      for (int64_t kv = first; kv < std::min(first + headsAtATime, batch.numKvHeads); ++kv) {
-        int64_t cost = 0;
-        for (int64_t h = kv * group; h < (kv + 1) * group; ++h)
-          cost = std::max(cost, costs[tileOf(t, h)]);
-        units.push_back({cost, t, kv});
-      }
-    std::stable_sort(units.begin(), units.end(),
-                     [](const Unit &a, const Unit &b) { return a.cost > b.cost; });
-    for (const Unit &unit : units)
-      for (int64_t h = unit.kvHead * group; h < (unit.kvHead + 1) * group; ++h)
-        list.work.push_back(
-            {static_cast<int32_t>(tileOf(unit.queryTile, h)), static_cast<int32_t>(h)});
+/// Sorts units by falling cost; those of equal cost keep their order. `spare` is as long.
+void sortByCost(Unit *units, Unit *spare, int64_t count) {
+  if (count <= 24) {
+    for (int64_t i = 1; i < count; ++i) {
+      const Unit unit = units[i];
+      int64_t j = i;
+      for (; j > 0 && units[j - 1].cost < unit.cost; --j)
+        units[j] = units[j - 1];
+      units[j] = unit;
+    }
+    return;
   }
-  return {};
+  uint32_t most = 0;
+  for (int64_t i = 0; i < count; ++i)
+    most = std::max(most, units[i].cost);
+  // Digits of 8 bits of what a cost lacks to the largest, the lowest digit first.
+  Unit *from = units, *to = spare;
+  for (unsigned shift = 0; shift < 32 && (most >> shift) != 0; shift += 8) {
+    int64_t begin[257] = {};
+    for (int64_t i = 0; i < count; ++i)
+      ++begin[(((most - from[i].cost) >> shift) & 255) + 1];
+    for (int i = 0; i < 255; ++i)
+      begin[i + 1] += begin[i];
+    for (int64_t i = 0; i < count; ++i)
+      to[begin[((most - from[i].cost) >> shift) & 255]++] = from[i];
+    std::swap(from, to);
+  }
+  if (from != units)
+    std::copy(from, from + count, units);
 }
 
 } // namespace
 
-Result<WorkList> rt::buildWorkList(const MaskProgram &program, const Batch &batch,
-                                   const CudaLaunch &launch, TilePlan plan,
-                                   const WorkListKeys &keys) {
-  if (Status status = checkBatch(batch, keys); !status)
-    return Error{status.message()};
-  WorkList list;
-  TileBuilder builder(program, batch, launch, plan, list);
-  const bool perHead = program.mask >= 0 && dependence(program, program.mask).h;
-  const int64_t tileHeads = perHead ? batch.numHeads : 1;
+struct WorkListBuilder::Impl {
+  Impl(const MaskProgram &program, const CudaLaunch &launch, TilePlan plan)
+      : launch(launch), size(launch.keyTile), classes(program, this->launch, plan),
+        cursors(launch.groups) {}
+
+  Status buildTiles(const Batch &batch, const WorkListKeys &keys);
+  TileSums buildEntries(const QueryTile &tile);
+  void addSingleRun(Interval run, TileSums &sums);
+  void sweepGroups(const QueryTile &tile, TileSums &sums);
+  int64_t onlyGroup() const;
+  void emit(const QueryTile &tile, Interval blocks, uint32_t groupClasses, TileSums &sums);
+  void addEntry(Interval blocks, uint32_t groupClasses, int32_t visible);
+  Status order(const Batch &batch, const WorkListKeys &keys);
+  Status checkSizes() const;
+
+  const CudaLaunch launch;
+  const int64_t size;
+  TileClasses classes;
+  std::vector<RunCursor> cursors;
+  std::vector<Unit> units, spare;
+  std::vector<uint32_t> costs; ///< of each tile, for one head
+  // Of the list being built.
+  Filler<WorkItem> work{{}};
+  Filler<TileHeader> tiles{{}};
+  Filler<TileEntry> entries{{}};
+  Filler<uint32_t> visible{{}};
+  TileCounters counts{};
+  WorkListSizes sizes;
+  int64_t firstEntry = 0; ///< of the tile being built
+  TileEntry last{};       ///< its entry added last
+};
+
+/// Entries are gathered in ascending order; a run grows while classes stay equal.
+void WorkListBuilder::Impl::addEntry(Interval blocks, uint32_t groupClasses, int32_t bitmap) {
+  if (bitmap < 0 && entries.count > firstEntry && last.visible < 0 &&
+      last.classes == groupClasses && last.keyBegin + last.blocks * size == blocks.lo * size) {
+    last.blocks += static_cast<int32_t>(blocks.size());
+    entries.replaceLast(last);
+    return;
+  }
+  last = {static_cast<int32_t>(blocks.lo * size), static_cast<int32_t>(blocks.size()), groupClasses,
+          bitmap};
+  entries.add(last);
+}
+
+/// Blocks with one class a group.
+void WorkListBuilder::Impl::emit(const QueryTile &tile, Interval blocks, uint32_t groupClasses,
+                                 TileSums &sums) {
+  const uint32_t full = (groupClasses >> 1) & kLowBits;
+  const uint32_t partial = groupClasses & kLowBits;
+  sums.counts.loaded += blocks.size();
+  sums.cost += blocks.size() * (partial ? kPartialCost : kFullCost);
+  if (launch.testsVisible || full)
+    return addEntry(blocks, groupClasses, -1);
+  for (int64_t block = blocks.lo; block < blocks.hi; ++block) {
+    KeyBitmap bits;
+    if (classes.seesAll(tile, block, bits)) {
+      addEntry({block, block + 1}, groupClasses, -1);
+      continue;
+    }
+    // A number past 32 bits is refused before the list is used.
+    const int64_t number = visible.count / kVisibleWords;
+    visible.add(bits.data(), kVisibleWords);
+    addEntry({block, block + 1}, groupClasses, static_cast<int32_t>(number));
+  }
+}
+
+/// The only group that has runs, or -1.
+int64_t WorkListBuilder::Impl::onlyGroup() const {
+  int64_t only = -1;
+  for (int64_t g = 0; g < launch.groups; ++g) {
+    if (classes.runs(g).empty())
+      continue;
+    if (only >= 0)
+      return -1;
+    only = g;
+  }
+  return only;
+}
+
+TileSums WorkListBuilder::Impl::buildEntries(const QueryTile &tile) {
+  TileSums sums;
+  firstEntry = entries.count;
+  if (tile.keys.empty())
+    return sums;
+  if (!launch.testsVisible)
+    if (const std::optional<Interval> run = classes.singleRun(tile)) {
+      addSingleRun(*run, sums);
+      return sums;
+    }
+  classes.classify(tile);
+  for (int64_t g = 0; g < launch.groups; ++g)
+    for (const ClassRun &run : classes.runs(g)) {
+      sums.counts.visited += run.blocks.size();
+      sums.counts.full += run.cls == kGroupFull ? run.blocks.size() : 0;
+    }
+  if (const int64_t only = onlyGroup(); only >= 0) {
+    for (const ClassRun &run : classes.runs(only))
+      emit(tile, run.blocks, static_cast<uint32_t>(run.cls) << (kGroupClassBits * only), sums);
+  } else {
+    sweepGroups(tile, sums);
+  }
+  if (!entries.isFull())
+    std::reverse(entries.memory.data + firstEntry, entries.memory.data + entries.count);
+  return sums;
+}
+
+/// The entries of one row that keeps the keys of `run`: blocks that are full, and one below and
+/// above of which it keeps a part.
+void WorkListBuilder::Impl::addSingleRun(Interval run, TileSums &sums) {
+  if (run.lo >= run.hi)
+    return;
+  const auto block = static_cast<uint32_t>(size);
+  const auto lo = static_cast<uint32_t>(run.lo), hi = static_cast<uint32_t>(run.hi);
+  const uint32_t lowest = lo / block, highest = hi / block; // `highest` has only keys below hi
+  const int64_t before = lo - lowest * block, rest = hi - highest * block;
+  auto addPart = [&](uint32_t number, int64_t begin, int64_t end) {
+    const KeyBitmap bits = classes.keyBits(begin, end);
+    const auto bitmap = static_cast<int32_t>(visible.count / kVisibleWords);
+    visible.add(bits.data(), kVisibleWords);
+    entries.add({static_cast<int32_t>(number * block), 1, kGroupPartial, bitmap});
+    sums.cost += kPartialCost;
+    ++sums.counts.visited;
+  };
+  if (lowest == highest) {
+    addPart(lowest, before, rest);
+  } else {
+    const int64_t fullBegin = lowest + (before != 0), numFull = highest - fullBegin;
+    if (rest)
+      addPart(highest, 0, rest);
+    if (numFull) {
+      entries.add(
+          {static_cast<int32_t>(fullBegin * size), static_cast<int32_t>(numFull), kGroupFull, -1});
+      sums.cost += numFull * kFullCost;
+      sums.counts.full += numFull;
+      sums.counts.visited += numFull;
+    }
+    if (before)
+      addPart(lowest, before, size);
+  }
+  sums.counts.loaded = sums.counts.visited;
+}
+
+/// Emits the blocks of a tile whose groups have runs side by side.
+void WorkListBuilder::Impl::sweepGroups(const QueryTile &tile, TileSums &sums) {
+  for (size_t g = 0; g < cursors.size(); ++g)
+    cursors[g] = RunCursor(classes.runs(static_cast<int64_t>(g)));
+  for (int64_t block = 0; block < kPositionLimit;) {
+    int64_t end = kPositionLimit;
+    uint32_t groupClasses = 0;
+    for (size_t g = 0; g < cursors.size(); ++g)
+      groupClasses |= cursors[g].at(block, end) << (kGroupClassBits * g);
+    if (groupClasses)
+      emit(tile, {block, end}, groupClasses, sums);
+    block = end;
+  }
+}
+
+Status WorkListBuilder::Impl::checkSizes() const {
+  if (Status status = checkFits("number of tiles", tiles.count); !status)
+    return status;
+  if (Status status = checkFits("number of entries", entries.count); !status)
+    return status;
+  return checkFits("number of bitmaps", visible.count / kVisibleWords);
+}
+
+Status WorkListBuilder::Impl::buildTiles(const Batch &batch, const WorkListKeys &keys) {
   const BatchShape &shape = batch.shape;
-  std::vector<int64_t> costs;
+  const int64_t tileHeads = classes.isPerHead() ? batch.numHeads : 1;
+  const uint64_t headsOfTile = batch.numHeads / tileHeads;
+  classes.bind(batch);
   for (int64_t b = 0; b < shape.numReqs(); ++b) {
     const int64_t begin = shape.contextLen[b];
     const int64_t end = begin + shape.queryLen(RequestIndex(b));
+    if (begin == end)
+      continue;
+    TileHeader header = {};
+    header.request = static_cast<int32_t>(b);
+    header.kvRow = keys.kvStart ? static_cast<int32_t>(keys.kvStart[b]) : 0;
+    header.keyBegin = static_cast<int32_t>(shape.keyBegin[b]);
+    header.keyEnd = static_cast<int32_t>(shape.keyEnd[b]);
+    classes.start(RequestIndex(b));
     for (int64_t q = begin; q < end; q += launch.queryTile())
       for (int64_t h = 0; h < tileHeads; ++h) {
         const QueryTile tile{RequestIndex(b),
                              HeadIndex(h),
                              {q, std::min(q + launch.queryTile(), end)},
                              {shape.keyBegin[b], shape.keyEnd[b]}};
-        TileHeader header = {};
-        header.request = static_cast<int32_t>(b);
         header.queryBegin = static_cast<int32_t>(q);
-        header.tokenBegin = static_cast<int32_t>(shape.tokenOf(RequestIndex(b), QueryPos(q)).value);
+        header.tokenBegin = static_cast<int32_t>(shape.queryStartLoc[b] + q - begin);
         header.rows = static_cast<int32_t>(tile.queries.size());
-        header.entryBegin = static_cast<int32_t>(list.entries.size());
-        const TileSums sums = builder.build(tile);
-        header.entryCount = static_cast<int32_t>(list.entries.size()) - header.entryBegin;
-        header.kvRow = keys.kvStart ? static_cast<int32_t>(keys.kvStart[b]) : 0;
-        header.keyBegin = static_cast<int32_t>(shape.keyBegin[b]);
-        header.keyEnd = static_cast<int32_t>(shape.keyEnd[b]);
-        list.tiles.push_back(header);
-        costs.push_back(sums.cost);
-        const uint64_t heads = batch.numHeads / tileHeads;
-        list.counts.loaded += heads * sums.counts.loaded;
-        list.counts.visited += heads * sums.counts.visited;
-        list.counts.full += heads * sums.counts.full;
-        if (Status status = checkList(list); !status)
-          return Error{status.message()};
+        header.entryBegin = static_cast<int32_t>(entries.count);
+        const TileSums sums = buildEntries(tile);
+        header.entryCount = static_cast<int32_t>(entries.count) - header.entryBegin;
+        costs[tiles.count] = static_cast<uint32_t>(sums.cost);
+        tiles.add(header);
+        counts.loaded += headsOfTile * sums.counts.loaded;
+        counts.visited += headsOfTile * sums.counts.visited;
+        counts.full += headsOfTile * sums.counts.full;
       }
+    if (entries.count > std::numeric_limits<int32_t>::max())
+      return checkSizes();
   }
-  if (Status status = orderWork(batch, keys, costs, tileHeads, list); !status)
+  return checkSizes();
+}
+
+/// Fills `work`. Where all heads share a tile's records its cost is that of each, and one order
+/// serves every set of key/value heads.
+Status WorkListBuilder::Impl::order(const Batch &batch, const WorkListKeys &keys) {
+  const int64_t tileHeads = classes.isPerHead() ? batch.numHeads : 1;
+  const int64_t queryTiles = tiles.count / tileHeads;
+  int64_t numKeys = 0;
+  for (int64_t b = 0; b < batch.shape.numReqs(); ++b)
+    numKeys += batch.shape.keyEnd[b] - batch.shape.keyBegin[b];
+  const int64_t keysInBudget = kL2Budget / std::max<int64_t>(keys.bytes, 1);
+  const int64_t headsAtATime = std::max<int64_t>(keysInBudget / std::max<int64_t>(numKeys, 1), 1);
+  const int64_t group = batch.numHeads / batch.numKvHeads;
+  const bool shared = tileHeads == 1;
+  int64_t numUnits = 0;
+  auto addUnit = [&](uint32_t cost, int64_t tile, int64_t kvHead) {
+    units[numUnits++] = {cost, static_cast<int32_t>(tile), static_cast<int32_t>(kvHead)};
+  };
+  if (shared) {
+    for (int64_t t = 0; t < queryTiles; ++t)
+      addUnit(costs[t], t, 0);
+    sortByCost(units.data(), spare.data(), numUnits);
+  }
+  for (int64_t first = 0; first < batch.numKvHeads; first += headsAtATime) {
+    const int64_t last = std::min(first + headsAtATime, batch.numKvHeads);
+    if (shared) {
+      if (work.count + numUnits * (last - first) * group > work.memory.size) {
+        work.count += numUnits * (last - first) * group;
+        continue;
+      }
+      WorkItem *item = work.memory.data + work.count;
+      const auto firstHead = static_cast<int32_t>(first * group);
+      const auto numHeads = static_cast<int32_t>((last - first) * group);
+      for (int64_t i = 0; i < numUnits; ++i, item += numHeads)
+        for (int32_t h = 0; h < numHeads; ++h)
+          item[h] = {units[i].queryTile, firstHead + h};
+      work.count = item - work.memory.data;
+      continue;
+    }
+    numUnits = 0;
+    for (int64_t t = 0; t < queryTiles; ++t)
+      for (int64_t kv = first; kv < last; ++kv)
+        addUnit(*std::max_element(&costs[t * tileHeads + kv * group],
+                                  &costs[t * tileHeads + kv * group] + group),
+                t, kv);
+    sortByCost(units.data(), spare.data(), numUnits);
+    for (int64_t i = 0; i < numUnits; ++i)
+      for (int64_t h = units[i].kvHead * group; h < (units[i].kvHead + 1) * group; ++h)
+        work.add(
+            {static_cast<int32_t>(units[i].queryTile * tileHeads + h), static_cast<int32_t>(h)});
+  }
+  return {};
+}
+
+WorkListBuilder::WorkListBuilder(const MaskProgram &program, const CudaLaunch &launch,
+                                 TilePlan plan)
+    : impl(std::make_unique<Impl>(program, launch, plan)) {}
+WorkListBuilder::WorkListBuilder(WorkListBuilder &&) noexcept = default;
+WorkListBuilder &WorkListBuilder::operator=(WorkListBuilder &&) noexcept = default;
+WorkListBuilder::~WorkListBuilder() = default;
+
+bool WorkListBuilder::isFollowed() const { return impl->classes.isFollowed(); }
+const WorkListSizes &WorkListBuilder::sizes() const { return impl->sizes; }
+
+WorkListSizes WorkListBuilder::mostSizes(const WorkListLimits &limits) const {
+  const int64_t queryTile = impl->launch.queryTile();
+  const int64_t tileHeads = impl->classes.isPerHead() ? limits.heads : 1;
+  // Every request may begin a tile, and so may every queryTile tokens.
+  const int64_t queryTiles = std::min(limits.tokens, limits.requests + limits.tokens / queryTile);
+  WorkListSizes sizes;
+  sizes.tiles = queryTiles * tileHeads;
+  sizes.work = queryTiles * limits.heads;
+  const int64_t blocks = ceilDiv(limits.keys, impl->size) + 1;
+  if (!isFollowed()) {
+    sizes.entries = sizes.tiles * blocks;
+    sizes.bitmaps = impl->launch.testsVisible ? 0 : sizes.entries;
+    return sizes;
+  }
+  // Pieces of rows: a group ends one, and so do both ends of a range or the end of a document.
+  const int64_t tokenPieces = impl->classes.readsDocuments() ? limits.tokens : 2 * limits.ranges;
+  const int64_t pieces = (queryTiles * impl->launch.groups + tokenPieces) * tileHeads;
+  const int64_t terms = impl->classes.mostTerms();
+  // Each piece adds a run that some row keeps for every term; it is cut where a term begins or ends
+  // or where two of them meet or part, and each part of it may cut a run that every row keeps for
+  // every term but one. Classes change at both ends of a run; both may leave a block in part.
+  const int64_t cuts = 2 * terms + terms * (terms - 1) + 1;
+  const int64_t runs = terms + 1 + cuts * (terms - 1);
+  sizes.bitmaps = impl->launch.testsVisible ? 0 : 2 * pieces * terms;
+  sizes.entries = 2 * pieces * runs + sizes.bitmaps;
+  return sizes;
+}
+
+void WorkListBuilder::reserve(const WorkListLimits &limits) {
+  const WorkListSizes most = mostSizes(limits);
+  const int64_t numUnits = impl->classes.isPerHead() ? most.work : most.tiles;
+  for (std::vector<Unit> *units : {&impl->units, &impl->spare})
+    if (static_cast<int64_t>(units->size()) < numUnits)
+      units->resize(numUnits);
+  if (static_cast<int64_t>(impl->costs.size()) < most.tiles)
+    impl->costs.resize(most.tiles);
+  impl->classes.reserve(limits.ranges);
+}
+
+Result<WorkListView> WorkListBuilder::build(const Batch &batch, const WorkListKeys &keys,
+                                            const WorkListMemory &memory) {
+  impl->sizes = WorkListSizes();
+  if (Status status = checkBatch(batch, keys, impl->launch.queryTile()); !status)
     return Error{status.message()};
-  return list;
+  const int64_t queryTiles = queryTilesOf(batch.shape, impl->launch.queryTile());
+  const int64_t numTiles = queryTiles * (impl->classes.isPerHead() ? batch.numHeads : 1);
+  if (static_cast<int64_t>(impl->costs.size()) < numTiles) {
+    impl->costs.resize(numTiles);
+    impl->units.resize(queryTiles * batch.numHeads);
+    impl->spare.resize(queryTiles * batch.numHeads);
+  }
+  impl->work = Filler<WorkItem>(memory.work);
+  impl->tiles = Filler<TileHeader>(memory.tiles);
+  impl->entries = Filler<TileEntry>(memory.entries);
+  impl->visible = Filler<uint32_t>(memory.visible);
+  impl->counts = {};
+  if (Status status = impl->buildTiles(batch, keys); !status)
+    return Error{status.message()};
+  if (Status status = impl->order(batch, keys); !status)
+    return Error{status.message()};
+  const int64_t bitmaps = impl->visible.count / kVisibleWords;
+  impl->sizes = {impl->work.count, impl->tiles.count, impl->entries.count, bitmaps};
+  for (auto [what, size, room] :
+       {std::tuple("work items", impl->work.count, memory.work.size),
+        std::tuple("tiles", impl->tiles.count, memory.tiles.size),
+        std::tuple("entries", impl->entries.count, memory.entries.size),
+        std::tuple("bitmaps", bitmaps, memory.visible.size / kVisibleWords)})
+    if (Status status = checkRoom(what, size, room); !status)
+      return Error{status.message()};
+  WorkListView view;
+  view.work = impl->work.filled();
+  view.tiles = impl->tiles.filled();
+  view.entries = impl->entries.filled();
+  view.visible = impl->visible.filled();
+  view.counts = impl->counts;
+  return view;
+}
+
+Result<WorkList> rt::buildWorkList(const MaskProgram &program, const Batch &batch,
+                                   const CudaLaunch &launch, TilePlan plan,
+                                   const WorkListKeys &keys) {
+  if (Status status = checkBatch(batch, keys, launch.queryTile()); !status)
+    return Error{status.message()};
+  WorkListBuilder builder(program, launch, plan);
+  const int64_t queryTiles = queryTilesOf(batch.shape, launch.queryTile());
+  WorkListSizes sizes{queryTiles * batch.numHeads, queryTiles, 16 * queryTiles, 8 * queryTiles};
+  // Twice at most: the first list says what it takes.
+  for (bool again = false;; again = true) {
+    WorkList list;
+    list.work.resize(sizes.work);
+    list.tiles.resize(sizes.tiles);
+    list.entries.resize(sizes.entries);
+    list.visible.resize(sizes.bitmaps * kVisibleWords);
+    const Result<WorkListView> view =
+        builder.build(batch, keys, {list.work, list.tiles, list.entries, list.visible});
+    if (view) {
+      list.work.resize(view->work.size);
+      list.tiles.resize(view->tiles.size);
+      list.entries.resize(view->entries.size);
+      list.visible.resize(view->visible.size);
+      list.counts = view->counts;
+      return list;
+    }
+    sizes = builder.sizes();
+    if (again || sizes.tiles == 0)
+      return Error{view.message()};
+  }
 }

@@ -7,6 +7,7 @@
 #include "attn/Core/Batch.h"
 #include "attn/Core/Manifest.h"
 #include "attn/Core/TileRecords.h"
+#include "attn/Runtime/Span.h"
 
 #include <cstdint>
 #include <vector>
@@ -19,8 +20,14 @@ namespace attn::rt {
 /// plain kernel. O(tokens + ranges log ranges).
 int64_t buildQueryRanges(const core::BatchShape &shape, const core::TableData &ranges,
                          core::Range *rows);
+/// The same without allocation: `scratch` holds mostRanges() ranges.
+int64_t buildQueryRanges(const core::BatchShape &shape, const core::TableData &ranges,
+                         core::Range *rows, Span<core::Range> scratch);
+/// The largest number of ranges of a request.
+int64_t mostRanges(const core::TableData &ranges);
 
-/// The same for documents: inclusive extent of q's document, (-1, -1) where q has none.
+/// The same for documents, without allocation: inclusive extent of q's document, (-1, -1) where q
+/// has none.
 int64_t buildDocumentRows(const core::BatchShape &shape, const core::TableData &documents,
                           core::Range *rows);
 

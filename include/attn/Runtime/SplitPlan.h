@@ -72,7 +72,7 @@ struct MeasuredLaunch {
 /// s within 85 % of the best is taken; launches whose longest tile has at most 4 blocks stay whole.
 /// The share, the 4 and the most splits are those of the FlashAttention-3 heuristic; the cost of a
 /// piece is arithmetic on bytes. An estimate: pieces are not packed into slots.
-Splits measuredSplits(const WorkList &list, const MeasuredLaunch &launch);
+Splits measuredSplits(const WorkListView &list, const MeasuredLaunch &launch);
 
 /// Splits that do not depend on what else is in the batch, nor on how a prompt is cut into chunks:
 /// the keys of a row are grouped, and its partial results combined, by position alone.
@@ -133,10 +133,11 @@ struct SplitMemory {
 
 /// What a plan takes. `keyTile` is CudaLaunch::keyTile. What does not fit the 32-bit fields of the
 /// records is an error that names it. Allocates nothing, as fillSplitPlan does not.
-core::Result<SplitSizes> splitSizes(const WorkList &list, const Splits &splits, int64_t keyTile);
+core::Result<SplitSizes> splitSizes(const WorkListView &list, const Splits &splits,
+                                    int64_t keyTile);
 /// Fills memory of the caller's of at least those sizes and returns them.
-core::Result<SplitSizes> fillSplitPlan(const WorkList &list, const Splits &splits, int64_t keyTile,
-                                       const SplitMemory &memory);
+core::Result<SplitSizes> fillSplitPlan(const WorkListView &list, const Splits &splits,
+                                       int64_t keyTile, const SplitMemory &memory);
 
 /// A plan with its own memory.
 struct SplitPlan {
@@ -147,7 +148,8 @@ struct SplitPlan {
   std::vector<SplitWork> work;
   std::vector<SplitCombine> combines;
 };
-core::Result<SplitPlan> buildSplitPlan(const WorkList &list, const Splits &splits, int64_t keyTile);
+core::Result<SplitPlan> buildSplitPlan(const WorkListView &list, const Splits &splits,
+                                       int64_t keyTile);
 
 } // namespace attn::rt
 

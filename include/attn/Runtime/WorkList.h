@@ -9,8 +9,10 @@
 #include "attn/Core/CudaAbi.h"
 #include "attn/Core/Manifest.h"
 #include "attn/Core/Status.h"
+#include "attn/Runtime/Span.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace attn::rt {
@@ -23,6 +25,20 @@ struct WorkList {
   core::TileCounters counts{};   ///< what an instrumented kernel counts for this list
 };
 
+/// A list in memory of the caller's.
+struct WorkListView {
+  Span<const core::WorkItem> work;
+  Span<const core::TileHeader> tiles;
+  Span<const core::TileEntry> entries;
+  Span<const uint32_t> visible;
+  core::TileCounters counts{};
+
+  WorkListView() = default;
+  /*implicit*/ WorkListView(const WorkList &list)
+      : work(list.work), tiles(list.tiles), entries(list.entries), visible(list.visible),
+        counts(list.counts) {}
+};
+
 /// Where the keys lie, as far as the order and the records need it.
 struct WorkListKeys {
   const int64_t *kvStart = nullptr; ///< [num_reqs] rows of contiguous K/V, or null: paged
@@ -33,16 +49,72 @@ struct WorkListKeys {
 /// on sm_90), so that the query tiles of a head find them there.
 constexpr int64_t kL2Budget = int64_t(32) << 20;
 
-/// Builds the list. Key blocks start at multiples of launch.keyTile; a block is full for a row
-/// group only if all of its keys lie in the launch's keys and every row of the group keeps all of
-/// them. For masks whose rows are interval sets all classes are exact; for others Skip and Full are
-/// never wrong. Bitmaps are exact for any mask. Masks that depend on the head get the records of a
-/// query tile once a head, others once.
+/// The largest batch that memory is sized for.
+struct WorkListLimits {
+  int64_t requests = 0;
+  int64_t tokens = 0;
+  int64_t ranges = 0; ///< of all requests, in one table
+  int64_t keys = 0;   ///< longest seq_len; looked at for masks that do not fuse only
+  int64_t heads = 1;
+};
+
+struct WorkListSizes {
+  int64_t work = 0;
+  int64_t tiles = 0;
+  int64_t entries = 0;
+  int64_t bitmaps = 0; ///< of core::kVisibleWords words
+};
+
+struct WorkListMemory {
+  Span<core::WorkItem> work;
+  Span<core::TileHeader> tiles;
+  Span<core::TileEntry> entries;
+  Span<uint32_t> visible;
+};
+
+/// Builds lists of one kernel, step after step.
+///
+/// Key blocks start at multiples of launch.keyTile; a block is full for a row group only if all of
+/// its keys lie in the launch's keys and every row of the group keeps all of them. For masks whose
+/// rows are interval sets all classes are exact; for others Skip and Full are never wrong. Bitmaps
+/// are exact for any mask. Masks that depend on the head get the records of a query tile once a
+/// head, others once.
 ///
 /// Order: groups of key/value heads within kL2Budget; inside a group the tiles with most work
 /// first, the query heads of a key/value head side by side.
-///
-/// What does not fit the 32-bit fields of the records is an error that names it.
+class WorkListBuilder {
+public:
+  /// `program` must outlive the builder.
+  WorkListBuilder(const core::MaskProgram &program, const core::CudaLaunch &launch,
+                  core::TilePlan plan);
+  WorkListBuilder(WorkListBuilder &&) noexcept;
+  WorkListBuilder &operator=(WorkListBuilder &&) noexcept;
+  ~WorkListBuilder();
+
+  /// True if the mask is followed without looking at single rows: boolean combinations of named
+  /// masks and of comparisons of sums of q, k, parameters and tables of the request or head. Then
+  /// the time of a list grows with its tiles, ranges and documents alone, and build() allocates
+  /// nothing within the limits that were reserved. Other masks are evaluated row by row.
+  bool isFollowed() const;
+
+  /// Memory that the list of any batch within the limits fits.
+  WorkListSizes mostSizes(const WorkListLimits &limits) const;
+  /// Takes the builder's own memory for such batches.
+  void reserve(const WorkListLimits &limits);
+
+  /// Builds the list into memory of the caller's. What does not fit that memory or the 32-bit
+  /// fields of the records is an error that names it. Time of a list: O(tiles + runs of rows).
+  core::Result<WorkListView> build(const core::Batch &batch, const WorkListKeys &keys,
+                                   const WorkListMemory &memory);
+  /// What the last list takes, also where it did not fit.
+  const WorkListSizes &sizes() const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+/// Builds one list with its own memory.
 core::Result<WorkList> buildWorkList(const core::MaskProgram &program, const core::Batch &batch,
                                      const core::CudaLaunch &launch, core::TilePlan plan,
                                      const WorkListKeys &keys);

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Times of the host's metadata builders, in one process with memcpy. One thread.
+#include "Steps.h"
+
+#include "attn/Runtime/Builders.h"
+
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <string>
+
+using namespace attn;
+using namespace attn::core;
+
+// The step of the acceptance bar: 16,384 tokens of 64 requests, 512 ranges.
+static Batch mixedStep() { return bench::step(64, 256, 3840, 8); }
+// A decode step of 256 requests.
+static Batch decodeStep() { return bench::step(256, 1, 8191, 0); }
+
+static void copyTable(benchmark::State &state) {
+  std::vector<Range> from(16384), to(16384);
+  for (auto _ : state) {
+    std::memcpy(to.data(), from.data(), from.size() * sizeof(Range));
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * 16384 * sizeof(Range));
+}
+BENCHMARK(copyTable)->Name("memcpy of a query table, 128 KiB");
+
+static void queryTable(benchmark::State &state) {
+  const Batch batch = mixedStep();
+  const MaskProgram mask = bench::maskOf("gemma");
+  bench::StepBuilder builder(mask, "gemma", batch);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(builder.buildTable(batch));
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() *
+                          static_cast<int64_t>(builder.rows.size() * sizeof(Range)));
+}
+BENCHMARK(queryTable)->Name("query table of the mixed step");
+
+static void workList(benchmark::State &state) {
+  const Batch batch = mixedStep();
+  const MaskProgram mask = bench::maskOf("gemma");
+  bench::StepBuilder builder(mask, "gemma", batch);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(builder.buildList(batch).work.size);
+}
+BENCHMARK(workList)->Name("records and work list of the mixed step");
+
+static void splits(benchmark::State &state, const Batch &batch) {
+  const MaskProgram mask = bench::maskOf("gemma");
+  bench::StepBuilder builder(mask, "gemma", batch);
+  const rt::WorkListView list = builder.buildList(batch);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(builder.buildSplits(list));
+}
+static void plan(benchmark::State &state, const Batch &batch) {
+  const MaskProgram mask = bench::maskOf("gemma");
+  bench::StepBuilder builder(mask, "gemma", batch);
+  const rt::WorkListView list = builder.buildList(batch);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(builder.buildPlan(list, {rt::Splits::Kind::Count, 2}));
+}
+BENCHMARK_CAPTURE(splits, mixed, mixedStep())->Name("splits of the mixed step");
+BENCHMARK_CAPTURE(plan, mixed, mixedStep())->Name("plan of two pieces of the mixed step");
+
+static void wholeStep(benchmark::State &state, const Batch &batch) {
+  const MaskProgram mask = bench::maskOf("gemma");
+  bench::StepBuilder builder(mask, "gemma", batch);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(builder.buildTable(batch));
+    benchmark::DoNotOptimize(builder.buildSplits(builder.buildList(batch)));
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK_CAPTURE(wholeStep, mixed, mixedStep())->Name("mixed step: table, records, list, splits");
+BENCHMARK_CAPTURE(splits, decode, decodeStep())->Name("splits of the decode step");
+BENCHMARK_CAPTURE(plan, decode, decodeStep())->Name("plan of two pieces of the decode step");
+BENCHMARK_CAPTURE(wholeStep, decode, decodeStep())
+    ->Name("decode step: table, records, list, splits");
+
+// Twice the tokens, twice the time.
+static void scaling(benchmark::State &state, const char *name) {
+  const Batch batch = bench::step(1, state.range(0), 0, state.range(0) / 40);
+  const MaskProgram mask = bench::maskOf(name);
+  bench::StepBuilder builder(mask, name, batch);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(builder.buildList(batch).work.size);
+}
+BENCHMARK_CAPTURE(scaling, gemma, "gemma")->RangeMultiplier(2)->Range(8192, 65536);
+BENCHMARK_CAPTURE(scaling, document, "document")->RangeMultiplier(2)->Range(8192, 65536);
+BENCHMARK_CAPTURE(scaling, global, "global")->RangeMultiplier(2)->Range(8192, 65536);
+BENCHMARK_CAPTURE(scaling, rswa, "rswa")->RangeMultiplier(2)->Range(8192, 65536);
+BENCHMARK_CAPTURE(scaling, predicate, "predicate")
+    ->RangeMultiplier(2)
+    ->Range(4096, 16384)
+    ->Unit(benchmark::kMillisecond);
+
+BENCHMARK_MAIN();

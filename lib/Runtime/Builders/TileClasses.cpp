@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "TileClasses.h"
+
+#include "attn/Core/IntMath.h"
+
+#include <limits>
+
+using namespace attn;
+using namespace attn::core;
+using namespace attn::rt;
+
+/// Runs in ascending order; adjacent ones of a class are joined.
+static inline void append(std::vector<ClassRun> &runs, Interval blocks, GroupClass cls) {
+  if (blocks.empty())
+    return;
+  if (!runs.empty() && runs.back().blocks.hi == blocks.lo && runs.back().cls == cls)
+    runs.back().blocks.hi = blocks.hi;
+  else
+    runs.push_back({blocks, cls});
+}
+
+TileClasses::TileClasses(const MaskProgram &program, const CudaLaunch &launch, TilePlan plan)
+    : program(program), numGroups(launch.groups), size(launch.keyTile),
+      size32(static_cast<uint32_t>(launch.keyTile)), plan(plan),
+      perHead(program.mask >= 0 && dependence(program, program.mask).h), terms(program),
+      sums(launch.groups), groups(launch.groups), rowRuns(launch.groups) {
+  firstKeys.resize(size + 1);
+  for (int64_t n = 1; n <= size; ++n) {
+    firstKeys[n] = firstKeys[n - 1];
+    firstKeys[n][(n - 1) / 32] |= uint32_t(1) << ((n - 1) % 32);
+  }
+}
+
+KeyBitmap TileClasses::keyBits(int64_t begin, int64_t end) const {
+  KeyBitmap bits = firstKeys[end];
+  for (size_t word = 0; word < bits.size(); ++word)
+    bits[word] ^= firstKeys[begin][word];
+  return bits;
+}
+
+std::optional<Interval> TileClasses::singleRun(const QueryTile &tile) {
+  if (!followsRequest || perHead || tile.queries.size() != 1)
+    return std::nullopt;
+  const RowPiece piece = terms.next(tile.queries.hi);
+  const int64_t q = tile.queries.lo;
+  Interval run;
+  for (const RowTerm *term = piece.terms; term != piece.terms + piece.count; ++term) {
+    const Interval keys{term->begin(q), term->end(q)};
+    if (keys.lo >= keys.hi || q < term->qLo || q >= term->qHi)
+      continue;
+    if (run.lo < run.hi && (keys.lo > run.hi || run.lo > keys.hi)) {
+      terms.stepBack();
+      return std::nullopt;
+    }
+    run = {std::min(run.lo, keys.lo), std::max(run.hi, keys.hi)};
+  }
+  return Interval{std::max(run.lo, tile.keys.lo), std::min(run.hi, tile.keys.hi)};
+}
+
+bool TileClasses::readsDocuments() const {
+  return std::any_of(program.tables.begin(), program.tables.end(),
+                     [](const TableDecl &decl) { return decl.kind == TableKind::Documents; });
+}
+
+void TileClasses::reserve(int64_t mostRanges) {
+  terms.reserve(mostRanges);
+  for (RowSums &group : sums)
+    group.reserve(kGroupRows);
+  for (std::vector<ClassRun> &runs : groups)
+    runs.reserve(3 * kGroupRows * RowTerms::kMostTerms);
+}
+
+void TileClasses::bind(const Batch &of) {
+  batch = &of;
+  eval.reset();
+  followsBatch = isFollowed() && terms.bind(of);
+}
+
+void TileClasses::start(RequestIndex b) {
+  followsRequest = followsBatch && terms.start(b, HeadIndex(0));
+}
+
+MaskEvaluator &TileClasses::evaluator() {
+  if (!eval)
+    eval.emplace(program, *batch);
+  return *eval;
+}
+
+void TileClasses::classify(const QueryTile &tile) {
+  if (followsRequest && perHead) {
+    if (tile.h.value == 0)
+      terms.mark();
+    followsRequest = terms.rewind(tile.h);
+  }
+  if (followsRequest) {
+    source = Source::Terms;
+    return classifyFollowed(tile);
+  }
+  source = Source::Rows;
+  if (plan == TilePlan::Intervals && classifyRows(tile))
+    return;
+  source = Source::Boxes;
+  classifySoundly(tile);
+}
+
+/// Runs of a group from the keys that some row, and those that every row, keeps.
+void TileClasses::makeRuns(int64_t group, const KeyRuns &some, const KeyRuns &every) {
+  std::vector<ClassRun> &runs = groups[group];
+  runs.clear();
+  if (some.size() == 1 && every.size() <= 1) { // the usual case
+    const Interval visited{blockOf(some[0].lo), blockAfter(some[0].hi)};
+    Interval full{visited.hi, visited.hi};
+    if (!every.empty())
+      full = {blockAfter(every[0].lo), blockOf(every[0].hi)};
+    if (full.lo >= full.hi)
+      full = {visited.hi, visited.hi};
+    if (visited.lo < full.lo)
+      runs.push_back({{visited.lo, full.lo}, kGroupPartial});
+    if (full.lo < full.hi)
+      runs.push_back({full, kGroupFull});
+    if (full.hi < visited.hi)
+      runs.push_back({{full.hi, visited.hi}, kGroupPartial});
+    return;
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < some.size();) {
+    Interval visited{blockOf(some[i].lo), blockAfter(some[i].hi)};
+    for (++i; i < some.size() && blockOf(some[i].lo) <= visited.hi; ++i)
+      visited.hi = blockAfter(some[i].hi);
+    // Every full block is visited, and runs of full blocks never straddle a visited run.
+    for (; next < every.size(); ++next) {
+      const Interval full{blockAfter(every[next].lo), blockOf(every[next].hi)};
+      if (full.empty())
+        continue;
+      if (full.hi > visited.hi)
+        break;
+      append(runs, {visited.lo, full.lo}, kGroupPartial);
+      append(runs, full, kGroupFull);
+      visited.lo = full.hi;
+    }
+    append(runs, visited, kGroupPartial);
+  }
+}
+
+void TileClasses::classifyFollowed(const QueryTile &tile) {
+  for (int64_t g = 0; g < numGroups; ++g) {
+    const Interval rows = groupRows(tile, g);
+    RowSums &group = sums[g];
+    group.start(tile.keys);
+    while (terms.row() < rows.hi)
+      group.add(terms.next(rows.hi));
+    group.finish();
+    makeRuns(g, group.inSome(), group.inEvery());
+  }
+}
+
+/// Classes from the rows' sets; false if some row is not an interval set.
+bool TileClasses::classifyRows(const QueryTile &tile) {
+  const IntervalSet keys(tile.keys);
+  for (int64_t g = 0; g < numGroups; ++g) {
+    const Interval rows = groupRows(tile, g);
+    std::vector<Interval> inSome;
+    IntervalSet inEvery = rows.empty() ? IntervalSet() : keys;
+    for (int64_t q = rows.lo; q < rows.hi; ++q) {
+      const std::optional<IntervalSet> row = evaluator().rowKeys(tile.b, tile.h, QueryPos(q));
+      if (!row)
+        return false;
+      const IntervalSet live = *row & keys;
+      inSome.insert(inSome.end(), live.runs().begin(), live.runs().end());
+      inEvery = inEvery & live;
+    }
+    rowRuns[g] = IntervalSet::unionOf(std::move(inSome)).runs();
+    makeRuns(g, rowRuns[g], inEvery.runs());
+  }
+  return true;
+}
+
+/// Classifies `blocks`, all of whose keys belong to the launch, as one box, and halves it where
+/// that decides nothing.
+void TileClasses::classifyBoxes(const QueryTile &tile, Interval queries, Interval blocks,
+                                std::vector<ClassRun> &runs) {
+  if (blocks.empty())
+    return;
+  switch (evaluator().classify(tile.b, tile.h, queries, {blocks.lo * size, blocks.hi * size})) {
+  case TileClass::Skip:
+    return;
+  case TileClass::Full:
+    return append(runs, blocks, kGroupFull);
+  case TileClass::Partial:
+    break;
+  }
+  if (blocks.size() == 1)
+    return append(runs, blocks, kGroupPartial);
+  const int64_t middle = blocks.lo + blocks.size() / 2;
+  classifyBoxes(tile, queries, {blocks.lo, middle}, runs);
+  classifyBoxes(tile, queries, {middle, blocks.hi}, runs);
+}
+
+void TileClasses::classifySoundly(const QueryTile &tile) {
+  const IntervalSet keys(tile.keys);
+  // Blocks that the launch has all keys of; the others are never full.
+  const Interval whole = {ceilDiv(tile.keys.lo, size), floorDiv(tile.keys.hi, size)};
+  for (int64_t g = 0; g < numGroups; ++g) {
+    groups[g].clear();
+    const Interval rows = groupRows(tile, g);
+    std::vector<Interval> bounds;
+    for (int64_t q = rows.lo; q < rows.hi; ++q) {
+      const IntervalSet bound = evaluator().rowKeysBound(tile.b, tile.h, QueryPos(q)) & keys;
+      if (bound.runs() == bounds)
+        continue; // the usual case: no row's bound is narrower than its neighbour's
+      bounds.insert(bounds.end(), bound.runs().begin(), bound.runs().end());
+      bounds = IntervalSet::unionOf(std::move(bounds)).runs();
+    }
+    auto classifyEdge = [&](int64_t block) {
+      const Interval part = intersect({block * size, (block + 1) * size}, tile.keys);
+      if (evaluator().classify(tile.b, tile.h, rows, part) != TileClass::Skip)
+        append(groups[g], {block, block + 1}, kGroupPartial);
+    };
+    int64_t next = std::numeric_limits<int64_t>::min();
+    for (const Interval &run : bounds) {
+      Interval blocks{floorDiv(run.lo, size), ceilDiv(run.hi, size)};
+      blocks.lo = std::max(blocks.lo, next); // two runs may meet one block
+      next = std::max(next, blocks.hi);
+      for (; blocks.lo < std::min(whole.lo, blocks.hi); ++blocks.lo)
+        classifyEdge(blocks.lo);
+      const int64_t edge = std::max(blocks.lo, std::min(blocks.hi, whole.hi));
+      classifyBoxes(tile, rows, {blocks.lo, edge}, groups[g]);
+      for (int64_t block = edge; block < blocks.hi; ++block)
+        classifyEdge(block);
+    }
+  }
+}
+
+bool TileClasses::seesAll(const QueryTile &tile, int64_t block, KeyBitmap &bits) {
+  const int64_t first = block * size;
+  const Interval live{std::max(first, tile.keys.lo), std::min(first + size, tile.keys.hi)};
+  bits = {};
+  auto add = [&](int64_t begin, int64_t end) {
+    const KeyBitmap more = keyBits(begin - first, end - first);
+    for (size_t word = 0; word < bits.size(); ++word)
+      bits[word] |= more[word];
+  };
+  if (source == Source::Boxes) {
+    for (int64_t k = live.lo; k < live.hi; ++k)
+      for (int64_t q = tile.queries.lo; q < tile.queries.hi; ++q)
+        if (evaluator().keep(tile.b, tile.h, QueryPos(q), KeyPos(k))) {
+          add(k, k + 1);
+          break;
+        }
+    return bits == firstKeys[size];
+  }
+  for (int64_t g = 0; g < numGroups; ++g) {
+    const KeyRuns &runs = keptBy(g);
+    auto run = runs.begin();
+    if (runs.size() > 1)
+      run = std::partition_point(run, runs.end(), [&](const Interval &r) { return r.hi <= first; });
+    for (; run != runs.end() && run->lo < live.hi; ++run) {
+      if (run->lo <= first && first + size <= run->hi)
+        return true;
+      if (run->hi > first)
+        add(std::max(run->lo, live.lo), std::min(run->hi, live.hi));
+    }
+  }
+  return bits == firstKeys[size];
+}

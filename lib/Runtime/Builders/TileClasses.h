@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Classes of the key blocks of query tiles, for each row group. A block is visited if it meets the
+// keys that some row keeps and full if it lies inside those that every row keeps. Where the mask is
+// followed (RowTerms) both come from pieces of rows; else, for masks whose rows are interval sets,
+// from each row. Otherwise blocks that meet the union of the rows' bounds are classified by
+// abstract evaluation over boxes, large boxes first.
+#ifndef ATTN_LIB_RUNTIME_BUILDERS_TILECLASSES_H
+#define ATTN_LIB_RUNTIME_BUILDERS_TILECLASSES_H
+
+#include "RowSums.h"
+
+#include "attn/Core/CudaAbi.h"
+#include "attn/Core/Manifest.h"
+#include "attn/Core/MaskEval.h"
+
+#include <array>
+#include <optional>
+
+namespace attn::rt {
+
+/// Consecutive key blocks of one class.
+struct ClassRun {
+  core::Interval blocks;
+  core::GroupClass cls;
+};
+
+/// One query tile for one head. `keys`: of the launch, not empty.
+struct QueryTile {
+  core::RequestIndex b;
+  core::HeadIndex h;
+  core::Interval queries;
+  core::Interval keys;
+};
+
+/// Bit r: some row of the tile keeps key r of a block.
+using KeyBitmap = std::array<uint32_t, core::kVisibleWords>;
+
+class TileClasses {
+public:
+  /// `program` must outlive the classes.
+  TileClasses(const core::MaskProgram &program, const core::CudaLaunch &launch,
+              core::TilePlan plan);
+
+  bool isFollowed() const { return plan == core::TilePlan::Intervals && terms.isKnown(); }
+  bool isPerHead() const { return perHead; }
+  bool readsDocuments() const;
+  int64_t mostTerms() const { return terms.mostTerms(); }
+  void reserve(int64_t mostRanges);
+
+  /// Starts a list; `batch` outlives it.
+  void bind(const core::Batch &batch);
+  /// Starts a request that has keys. Its tiles follow in ascending order, the heads of each in
+  /// ascending order from 0.
+  void start(core::RequestIndex b);
+  void classify(const QueryTile &tile);
+
+  /// A tile of one row whose keys are one run: the run, clipped to the tile's keys, perhaps empty.
+  /// Such a tile needs no classes. Nothing if it is another tile, which is then to be classified.
+  std::optional<core::Interval> singleRun(const QueryTile &tile);
+
+  /// Bitmap of the keys [begin, end) of a block.
+  KeyBitmap keyBits(int64_t begin, int64_t end) const;
+
+  /// Of the tile classified last: ascending runs of a group, those of a class joined.
+  const std::vector<ClassRun> &runs(int64_t group) const { return groups[group]; }
+  /// Whether some row of the tile keeps each key of a block; if not, `bits` says which are kept.
+  bool seesAll(const QueryTile &tile, int64_t block, KeyBitmap &bits);
+
+private:
+  void classifyFollowed(const QueryTile &tile);
+  bool classifyRows(const QueryTile &tile);
+  void classifySoundly(const QueryTile &tile);
+  void classifyBoxes(const QueryTile &tile, core::Interval queries, core::Interval blocks,
+                     std::vector<ClassRun> &runs);
+  void makeRuns(int64_t group, const KeyRuns &some, const KeyRuns &every);
+
+  core::MaskEvaluator &evaluator();
+  core::Interval groupRows(const QueryTile &tile, int64_t group) const {
+    const int64_t lo = tile.queries.lo + group * core::kGroupRows;
+    return {lo, std::min(lo + core::kGroupRows, tile.queries.hi)};
+  }
+  // Keys of a launch are not negative and lie below 2^30.
+  int64_t blockOf(int64_t key) const { return static_cast<uint32_t>(key) / size32; }
+  int64_t blockAfter(int64_t key) const {
+    return (static_cast<uint32_t>(key) + size32 - 1) / size32;
+  }
+
+  const KeyRuns &keptBy(int64_t group) const {
+    return source == Source::Terms ? sums[group].inSome() : rowRuns[group];
+  }
+
+  const core::MaskProgram &program;
+  const int64_t numGroups;
+  const int64_t size;
+  const uint32_t size32;
+  const core::TilePlan plan;
+  const bool perHead;
+  RowTerms terms;
+  std::vector<KeyBitmap> firstKeys; ///< [n]: the first n keys of a block
+  std::vector<RowSums> sums;        ///< of each group
+  std::vector<std::vector<ClassRun>> groups;
+  std::vector<KeyRuns> rowRuns; ///< keys that some row of a group keeps, from single rows
+  const core::Batch *batch = nullptr;
+  std::optional<core::MaskEvaluator> eval; ///< made when it is first needed
+  bool followsBatch = false;
+  bool followsRequest = false;
+  enum class Source : uint8_t { Terms, Rows, Boxes } source = Source::Boxes;
+};
+
+} // namespace attn::rt
+
+#endif // ATTN_LIB_RUNTIME_BUILDERS_TILECLASSES_H
