@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Copies that run beside the warps: cp.async.bulk, cp.async and their groups. Hazards are looked
-// for when a copy is issued; bytes move when the policy says.
+// for when a copy is issued; bytes move when the policy says. A multicast is one copy for each CTA.
 #include "Handlers.h"
 #include "Machine.h"
 
@@ -29,10 +29,15 @@ static void moveSmall(Cta &cta, const Copy &copy) {
 }
 
 static void moveBulk(Cta &cta, const Copy &copy) {
+  uint8_t *shared = &copy.to->shared[copy.offset];
+  if (copy.kind == Copy::Kind::BulkShared) {
+    std::memmove(shared, &cta.shared[copy.global], copy.bytes);
+    return;
+  }
   const bool load = copy.load();
-  uint8_t *shared = &cta.shared[copy.offset];
   uint8_t *global = cta.globalAt(copy.warp, copy.line, copy.global, copy.bytes, !load, "copies");
-  (load ? cta.counters.tmaLoadBytes : cta.counters.tmaStoreBytes) += copy.bytes;
+  if (copy.counts)
+    (load ? cta.counters.tmaLoadBytes : cta.counters.tmaStoreBytes) += copy.bytes;
   if (global)
     std::memcpy(load ? shared : global, load ? global : shared, copy.bytes);
 }
@@ -47,6 +52,7 @@ void Cta::advance(size_t i, uint32_t steps) {
     break;
   case Copy::Kind::BulkLoad:
   case Copy::Kind::BulkStore:
+  case Copy::Kind::BulkShared:
     moveBulk(*this, copy);
     copy.done = copy.steps;
     break;
@@ -61,19 +67,21 @@ void Cta::advance(size_t i, uint32_t steps) {
   const int64_t moved = int64_t(copy.bytes) * (copy.done - before) / copy.steps;
   if (copy.done < copy.steps) {
     if (copy.load())
-      completeTx(copy.barrier, copy.warp, copy.line, moved);
+      copy.to->completeTx(copy.barrier, warps[copy.warp], copy.line, moved);
     return;
   }
   const Copy finished = std::move(copy);
   copies.erase(copies.begin() + static_cast<ptrdiff_t>(i));
+  const Warp &warp = warps[finished.warp];
   if (finished.load()) {
-    --barriers[finished.barrier].copies;
-    completeTx(finished.barrier, finished.warp, finished.line, moved);
+    --finished.to->barriers[finished.barrier].copies;
+    finished.to->completeTx(finished.barrier, warp, finished.line, moved);
   } else if (finished.kind == Copy::Kind::CpArrive) {
     // It arrives when the copies before it are complete.
     force(finished.warp, Copy::Kind::CpAsync, Copy::Kind::CpAsync, finished.number);
-    barriers[finished.barrier].arriving.raise(cpAgent(finished.warp), finished.number);
-    arrive(finished.barrier, warps[finished.warp], finished.line, finished.bytes, false);
+    for (Clock &clock : barriers[finished.barrier].arriving)
+      clock.raise(cpAgent(finished.warp), finished.number);
+    arriveNow(finished.barrier, warp, finished.line, finished.bytes);
   }
 }
 
@@ -87,27 +95,36 @@ void Cta::force(int warp, Copy::Kind a, Copy::Kind b, uint32_t number) {
   }
 }
 
-// PTX ISA "cp.async.bulk"
+// PTX ISA "cp.async.bulk". kind: 0 to global memory, 1 from it, 2 from shared memory to the
+// cluster.
 bool attn::sim::executeBulkCopy(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1))
       continue;
-    const uint64_t address =
-        (warp.value(in.src[0], in.wideAddress, lane) + static_cast<uint64_t>(in.imm)) &
-        ~kWindowMask;
     Copy copy;
     copy.bytes = warp.words(in.src[2])[lane];
-    copy.global = warp.longs(in.src[1])[lane] + static_cast<uint64_t>(in.imm2);
+    copy.global = warp.effective(in.global, lane);
     if (copy.bytes % 16 || copy.global % 16) {
       cta.report(Report::Kind::Misaligned, warp.index, in.line, 0, copy.global,
                  "copies " + std::to_string(copy.bytes) + " bytes at " + hexText(copy.global) +
                      ", expected multiples of 16");
       continue;
     }
-    if (copy.bytes == 0 ||
-        !cta.sharedAt(warp, in, address, copy.bytes, 16, in.kind ? "copies to" : "copies from"))
+    if (copy.bytes == 0)
       continue;
-    copy.offset = static_cast<uint32_t>(address) - kSharedBase;
+    const Place place = cta.sharedAt(warp, in, in.space, warp.effective(in.at, lane), copy.bytes,
+                                     16, in.kind ? "copies to" : "copies from");
+    if (!place)
+      continue;
+    if (in.kind == 2) {
+      const Place from =
+          cta.sharedAt(warp, in, Space::Shared, copy.global, copy.bytes, 16, "copies from");
+      if (!from)
+        continue;
+      copy.global = from.offset;
+    }
+    copy.to = place.cta;
+    copy.offset = place.offset;
     copy.warp = warp.index;
     copy.line = in.line;
     cta.start(std::move(copy), warp, in, lane);
@@ -117,37 +134,71 @@ bool attn::sim::executeBulkCopy(Cta &cta, Warp &warp, const Instr &in, uint32_t 
 
 /// Enters a bulk or tensor copy into barrier or group and shadow, and issues it.
 void Cta::start(Copy &&copy, Warp &warp, const Instr &in, int lane) {
-  Access self = access(warp, in);
-  const bool tensor = copy.map.rank > 0;
-  if (in.kind) {
-    uint64_t address = warp.value(in.src[3], in.wide2, lane) + static_cast<int64_t>(in.target);
-    if (!in.wide2)
-      address = static_cast<uint32_t>(address);
-    copy.kind = tensor ? Copy::Kind::TensorLoad : Copy::Kind::BulkLoad;
-    copy.barrier = barrierOf(warp, in, address, true);
-    if (copy.barrier < 0)
-      return;
-    Mbarrier &barrier = barriers[copy.barrier];
-    ++barrier.copies;
-    barrier.lastCopyLine = in.line;
-    barrier.lastCopyTime = barrier.phase + 1;
-    self.what = Access::What::Copy;
-    self.agent = barrier.agent;
-    self.time = barrier.phase + 1;
-    shadow.begin(self, warp.clock, warp.proxy);
-    shadow.write(*this, copy.offset, copy.bytes);
-    ++counters.tmaLoads;
-  } else {
-    copy.kind = tensor ? Copy::Kind::TensorStore : Copy::Kind::BulkStore;
-    copy.number = ++warp.bulkIssued;
-    warp.lastCopyLine = in.line;
-    warp.bulkOpen.push_back({copy.number, lane, 0});
-    self.what = Access::What::BulkStore;
-    self.agent = bulkAgent(warp.index);
-    self.time = copy.number;
-    shadow.begin(self, warp.clock, warp.proxy);
-    shadow.read(*this, copy.offset, copy.bytes);
+  if (!in.kind)
+    return startStore(std::move(copy), warp, in, lane);
+  const bool multicast = in.src[3] != kNoOperand;
+  const Place signal = sharedAt(warp, in, in.space, warp.effective(in.signal, lane), 8, 8,
+                                "completes a copy on an mbarrier at");
+  if (!signal)
+    return;
+  copy.kind = copy.map.rank > 0 ? Copy::Kind::TensorLoad
+              : in.kind == 2    ? Copy::Kind::BulkShared
+                                : Copy::Kind::BulkLoad;
+  ++counters.tmaLoads;
+  if (!multicast) {
+    if (signal.cta != copy.to)
+      return fail(Report::Kind::BarrierMisuse, warp.index, in.line,
+                  "copies to CTA " + std::to_string(copy.to->index) + " and completes on CTA " +
+                      std::to_string(signal.cta->index) + ", expected the same");
+    Cta &to = *copy.to;
+    return startLoad(std::move(copy), warp, in, to, signal.offset);
   }
+  const uint32_t targets = warp.words(in.src[3])[lane] & 0xFFFF;
+  if (targets == 0 || targets >> cluster.ctas.size())
+    return fail(Report::Kind::OutOfBounds, warp.index, in.line,
+                "copies to the CTAs " + hexText(targets) + " of a cluster of " +
+                    std::to_string(cluster.ctas.size()));
+  for (uint32_t rank = 0; rank < cluster.ctas.size() && !cluster.stopped; ++rank)
+    if (targets >> rank & 1) {
+      startLoad(copy, warp, in, *cluster.ctas[rank], signal.offset);
+      copy.counts = false;
+    }
+}
+
+void Cta::startLoad(Copy copy, Warp &warp, const Instr &in, Cta &to, uint32_t barrierOffset) {
+  copy.to = &to;
+  copy.barrier = to.mbarrierAt(warp, in, barrierOffset, true);
+  if (copy.barrier < 0)
+    return;
+  Mbarrier &barrier = to.barriers[copy.barrier];
+  ++barrier.copies;
+  barrier.lastCopyLine = in.line;
+  barrier.lastCopyTime = barrier.phase + 1;
+  Access self = access(warp, in);
+  self.what = Access::What::Copy;
+  self.agent = barrier.agent;
+  self.time = barrier.phase + 1;
+  if (copy.kind == Copy::Kind::BulkShared) {
+    shadow.begin(self, warp.clock, warp.proxy);
+    shadow.read(*this, static_cast<uint32_t>(copy.global), copy.bytes);
+  }
+  to.shadow.begin(self, warp.clock, warp.proxy);
+  to.shadow.write(*this, copy.offset, copy.bytes);
+  issue(std::move(copy));
+}
+
+void Cta::startStore(Copy &&copy, Warp &warp, const Instr &in, int lane) {
+  copy.kind = copy.map.rank > 0 ? Copy::Kind::TensorStore : Copy::Kind::BulkStore;
+  copy.number = ++warp.bulkIssued;
+  warp.lastCopyLine = in.line;
+  warp.bulkOpen.push_back({copy.number, lane, 0});
+  Access self = access(warp, in);
+  self.what = Access::What::BulkStore;
+  self.agent = bulkAgent(warp.index);
+  self.time = copy.number;
+  shadow.begin(self, warp.clock, warp.proxy);
+  shadow.read(*this, copy.offset, copy.bytes);
+  ++counters.tmaStores;
   issue(std::move(copy));
 }
 
@@ -188,6 +239,7 @@ bool attn::sim::executeBulkWait(Cta &cta, Warp &warp, const Instr &in, uint32_t 
 bool attn::sim::executeSmallCopy(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
   Copy copy;
   copy.kind = Copy::Kind::CpAsync;
+  copy.to = &cta;
   copy.warp = warp.index;
   copy.number = ++warp.cpIssued;
   warp.lastCopyLine = in.line;
@@ -200,15 +252,15 @@ bool attn::sim::executeSmallCopy(Cta &cta, Warp &warp, const Instr &in, uint32_t
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1))
       continue;
-    uint64_t address = warp.value(in.src[0], in.wideAddress, lane) + static_cast<uint64_t>(in.imm);
-    address &= in.wideAddress ? ~kWindowMask : uint64_t(0xFFFFFFFF);
     LaneCopy one;
-    one.from = warp.longs(in.src[1])[lane] + static_cast<uint64_t>(in.imm2);
+    one.from = warp.effective(in.global, lane);
     one.bytes = in.width;
     one.fromBytes = in.src[2] == kNoOperand
                         ? in.width
                         : std::min<uint32_t>(warp.words(in.src[2])[lane], in.width);
-    if (!cta.sharedAt(warp, in, address, in.width, in.width, "copies to"))
+    const Place place = cta.sharedAt(warp, in, Space::Shared, warp.effective(in.at, lane), in.width,
+                                     in.width, "copies to");
+    if (!place)
       continue;
     if (one.from % in.width) {
       cta.report(Report::Kind::Misaligned, warp.index, in.line, 0, one.from,
@@ -216,8 +268,9 @@ bool attn::sim::executeSmallCopy(Cta &cta, Warp &warp, const Instr &in, uint32_t
                      std::to_string(in.width));
       continue;
     }
-    one.offset = static_cast<uint32_t>(address) - kSharedBase;
+    one.offset = place.offset;
     cta.shadow.write(cta, one.offset, in.width);
+    cta.counters.sharedStoreBytes += in.width;
     copy.lanes.push_back(one);
   }
   cta.issue(std::move(copy));
@@ -249,16 +302,23 @@ bool attn::sim::executeSmallArrive(Cta &cta, Warp &warp, const Instr &in, uint32
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1))
       continue;
-    uint64_t address = warp.value(in.src[0], in.wideAddress, lane) + static_cast<uint64_t>(in.imm);
-    if (!in.wideAddress)
-      address = static_cast<uint32_t>(address);
+    const Place place =
+        cta.sharedAt(warp, in, in.space, warp.effective(in.at, lane), 8, 8, "uses an mbarrier at");
+    if (!place)
+      continue;
+    if (place.cta != &cta) {
+      cta.fail(Report::Kind::BarrierMisuse, warp.index, in.line,
+               "names an mbarrier of another CTA, expected one of its own");
+      continue;
+    }
     Copy copy;
     copy.kind = Copy::Kind::CpArrive;
+    copy.to = &cta;
     copy.warp = warp.index;
     copy.number = warp.cpIssued;
     copy.line = in.line;
     copy.bytes = 1;
-    copy.barrier = cta.barrierOf(warp, in, address, false);
+    copy.barrier = cta.mbarrierAt(warp, in, place.offset, false);
     if (copy.barrier < 0)
       continue;
     if (!in.kind)

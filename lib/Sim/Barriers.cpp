@@ -19,7 +19,7 @@ void Cta::checkNamed(int id) {
     warp.resumed = true;
   }
   barrier = NamedBarrier();
-  ++progress;
+  ++cluster.progress;
 }
 
 static int64_t liveThreads(const Cta &cta) {
@@ -29,9 +29,18 @@ static int64_t liveThreads(const Cta &cta) {
   return threads;
 }
 
-void Cta::exitLanes(Warp &warp, uint32_t mask, int32_t line) {
+void Cta::exitLanes(Warp &warp, uint32_t mask) {
   warp.live &= ~mask;
-  warp.parked &= ~mask;
+  // Those that wait for these lanes look again; at what takes the whole warp they wait in vain.
+  for (int lane = 0; lane < 32; ++lane)
+    if (warp.gathered >> lane & 1 && program.code[warp.pcs[lane]].aligned)
+      return fail(Report::Kind::DivergentBarrier, warp.index, program.code[warp.pcs[lane]].line,
+                  "needs the whole warp, but the lanes " + hexText(mask) + " have returned");
+  warp.parked &= ~(mask | warp.gathered);
+  warp.gathered = 0;
+  warp.clusterArrived &= warp.live;
+  ++cluster.progress;
+  cluster.checkBarrier();
   if (warp.live)
     return;
   for (int id = 0; id < 16; ++id)
@@ -92,7 +101,7 @@ bool attn::sim::executeBarrier(Cta &cta, Warp &warp, const Instr &in, uint32_t) 
   if (in.kind) {
     barrier.waiters.push_back(warp.index);
     warp.wait = Warp::Wait::Named;
-    warp.waitPhase = id;
+    warp.waitNamed = id;
   }
   cta.checkNamed(static_cast<int>(id));
   if (in.kind && !warp.resumed)
@@ -112,7 +121,7 @@ bool attn::sim::executeFence(Cta &, Warp &warp, const Instr &, uint32_t) {
 
 static void fenceInits(Cta &cta, const Warp &warp) {
   for (Mbarrier &barrier : cta.barriers)
-    if (barrier.live && barrier.initAgent == static_cast<uint32_t>(warp.index))
+    if (barrier.live && barrier.initAgent == warp.agent)
       barrier.initFenced = true;
 }
 

@@ -1,71 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Running a CTA: which warp is next, when copies and products take effect, and what is left when
-// nothing moves any more.
+// The warps of a CTA: what they start with, which lanes run, and what is left at the end.
 #include "Handlers.h"
 #include "Machine.h"
 
+#include <cstring>
+
 using namespace attn::sim;
 
-using PolicyKind = Policy::Kind;
-
-static uint32_t specialValue(const Cta &cta, const Launch &launch, const std::string &name,
-                             uint32_t thread) {
-  const auto &block = launch.block;
-  const uint32_t lane = thread % 32, warp = thread / 32;
+uint32_t Cta::special(const SpecialRegister &which, uint32_t thread) const {
+  const Launch &launch = grid.launch;
+  const auto &block = launch.block, &extent = grid.cluster;
   const uint32_t tid[3] = {thread % block[0], thread / block[0] % block[1],
                            thread / block[0] / block[1]};
-  const size_t axis = name.back() - 'x';
-  if (name.rfind("%tid.", 0) == 0)
+  const uint8_t axis = which.axis;
+  const uint32_t bit = 1u << (thread % 32);
+  switch (which.id) {
+  case Special::Tid:
     return tid[axis];
-  if (name.rfind("%ntid.", 0) == 0)
+  case Special::Ntid:
     return block[axis];
-  if (name.rfind("%ctaid.", 0) == 0)
-    return cta.id[axis];
-  if (name.rfind("%nctaid.", 0) == 0)
+  case Special::Ctaid:
+    return id[axis];
+  case Special::Nctaid:
     return launch.grid[axis];
-  if (name == "%laneid")
-    return lane;
-  if (name == "%warpid")
-    return warp;
-  if (name == "%nwarpid")
-    return cta.numWarps;
-  if (name == "%dynamic_smem_size")
+  case Special::Clusterid:
+    return cluster.id[axis];
+  case Special::Nclusterid:
+    return launch.grid[axis] / extent[axis];
+  case Special::ClusterCtaid:
+    return id[axis] % extent[axis];
+  case Special::ClusterNctaid:
+    return extent[axis];
+  case Special::ClusterRank:
+    return rank;
+  case Special::ClusterSize:
+    return extent[0] * extent[1] * extent[2];
+  case Special::LaneId:
+    return thread % 32;
+  case Special::WarpId:
+    return thread / 32;
+  case Special::NumWarps:
+    return numWarps;
+  case Special::DynamicShared:
     return launch.dynamicShared;
-  if (name == "%total_smem_size")
-    return cta.sharedBytes + kSharedBase;
-  if (name == "%cluster_nctarank")
-    return 1;
-  const uint32_t bit = 1u << lane;
-  if (name == "%lanemask_eq")
+  case Special::TotalShared:
+    return sharedBytes + kSharedBase;
+  case Special::MaskEq:
     return bit;
-  if (name == "%lanemask_lt")
+  case Special::MaskLt:
     return bit - 1;
-  if (name == "%lanemask_le")
+  case Special::MaskLe:
     return bit | (bit - 1);
-  if (name == "%lanemask_gt")
+  case Special::MaskGt:
     return ~(bit | (bit - 1));
-  if (name == "%lanemask_ge")
+  case Special::MaskGe:
     return ~(bit - 1);
-  return 0; // %cluster_ctarank
+  case Special::ExplicitCluster: // a predicate, see the constructor
+  case Special::Unsupported:
+    break;
+  }
+  return 0;
 }
 
-static uint64_t seedOf(const Launch &launch, int32_t index) {
-  Random mixed(launch.policy.seed * 0x2545F4914F6CDD1D + static_cast<uint64_t>(index));
-  return mixed.next();
+/// Addresses in shared memory carry the rank of their CTA.
+static std::vector<uint8_t> constantsOf(const Program &program, uint32_t rank) {
+  std::vector<uint8_t> constants = program.constants;
+  for (const auto &[at, wide] : program.sharedConstants)
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      uint8_t *low = &constants[at + lane * (wide ? 8 : 4)];
+      uint32_t word;
+      std::memcpy(&word, low, 4);
+      word += rank << kRankShift;
+      std::memcpy(low, &word, 4);
+    }
+  return constants;
 }
 
-Cta::Cta(Grid &grid, int32_t index)
-    : grid(grid), program(grid.program), index(index),
+Cta::Cta(Cluster &cluster, uint32_t rank)
+    : cluster(cluster), grid(cluster.grid), program(grid.program), rank(rank),
       sharedBytes(grid.program.staticShared + grid.launch.dynamicShared),
-      shadow(sharedBytes, grid.program.granuleShift), random(seedOf(grid.launch, index)) {
+      shadow(sharedBytes, grid.program.granuleShift) {
   const Launch &launch = grid.launch;
-  id = {index % launch.grid[0], index / launch.grid[0] % launch.grid[1],
-        index / launch.grid[0] / launch.grid[1]};
+  uint32_t rest = rank;
+  for (int i = 0; i < 3; ++i) {
+    id[i] = cluster.id[i] * grid.cluster[i] + rest % grid.cluster[i];
+    rest /= grid.cluster[i];
+  }
+  index = static_cast<int32_t>(id[0] + launch.grid[0] * (id[1] + launch.grid[1] * id[2]));
   const uint32_t threads = launch.block[0] * launch.block[1] * launch.block[2];
   numWarps = static_cast<int>((threads + 31) / 32);
   warps.resize(numWarps);
   issuedProducts.resize(numWarps / 4 + 1);
+  if (rank > 0)
+    constants = constantsOf(program, rank);
   // Registers that nobody wrote and memory that nobody wrote are not numbers.
   const size_t bytes = (program.registerBytes + 63) / 64 * 64;
   registerFile.assign(bytes * numWarps + 64, 0xFF);
@@ -75,15 +103,20 @@ Cta::Cta(Grid &grid, int32_t index)
   for (size_t i = 0; i < shared.size(); ++i)
     shared[i] = i % 2 ? 0x7F : 0xFF;
   local.assign(size_t(numWarps) * 32 * program.localBytes, 0xFF);
-  const uint32_t share = 65536 / (numWarps * 32) / 8 * 8;
+  registerPool = kMaxRegisters / program.minCtasPerSm;
+  const uint32_t share = program.maxRegisters
+                             ? (program.maxRegisters + 7) / 8 * 8
+                             : static_cast<uint32_t>(registerPool) / (numWarps * 32) / 8 * 8;
   for (int w = 0; w < numWarps; ++w) {
     Warp &warp = warps[w];
+    warp.cta = this;
     warp.index = w;
+    warp.agent = cluster.agents + w;
     const uint32_t lanes = std::min(threads - 32 * w, 32u);
     warp.lanes = warp.live = lanes == 32 ? ~0u : (1u << lanes) - 1;
     warp.registers = base + bytes * w;
-    warp.constants = program.constants.data();
-    warp.clock.raise(w, 1);
+    warp.constants = rank > 0 ? constants.data() : program.constants.data();
+    warp.clock.raise(warp.agent, 1);
     warp.registerCount = std::min(share, 256u);
     registerPool -= 32 * warp.registerCount;
     warp.flight.resize(program.numRegisters);
@@ -91,18 +124,24 @@ Cta::Cta(Grid &grid, int32_t index)
     warp.flightUse.resize(program.numRegisters);
     warp.touched.resize(program.numRegisters);
     warp.touchedLine.resize(program.numRegisters);
-    for (const SpecialRegister &special : program.specials)
-      for (uint32_t lane = 0; lane < 32; ++lane)
-        warp.words(special.offset)[lane] = specialValue(*this, launch, special.name, 32 * w + lane);
+    for (const SpecialRegister &which : program.specials) {
+      if (which.id == Special::ExplicitCluster)
+        *warp.words(which.offset) = grid.explicitCluster ? ~0u : 0;
+      else
+        for (uint32_t lane = 0; lane < 32; ++lane)
+          warp.words(which.offset)[lane] = special(which, 32 * w + lane);
+    }
   }
+  cluster.agents += 4 * numWarps;
 }
 
 Access Cta::access(const Warp &warp, const Instr &in) const {
   Access access;
-  access.agent = warp.index;
-  access.time = warp.clock.get(warp.index);
+  access.agent = warp.agent;
+  access.time = warp.clock.get(warp.agent);
   access.line = in.line;
   access.warp = static_cast<uint8_t>(warp.index);
+  access.rank = static_cast<uint8_t>(rank);
   return access;
 }
 
@@ -161,9 +200,47 @@ void Cta::touch(Warp &warp, const Instr &in) {
   }
 }
 
+bool Cta::gather(Warp &warp, const Instr &in, uint32_t wanted, uint32_t here) {
+  const uint32_t missing = wanted & warp.live & ~here;
+  if (missing == 0) {
+    warp.gathered &= ~here;
+    return true;
+  }
+  uint32_t atPc = 0;
+  for (int lane = 0; lane < 32; ++lane)
+    atPc |= uint32_t(warp.converged || warp.pcs[lane] == warp.pc) << lane;
+  // Lanes that are here and not to do this come no more; nor do those that wait elsewhere for
+  // these.
+  const uint32_t arrived = missing & warp.gathered & atPc;
+  const uint32_t stuck = missing & ~arrived & (warp.gathered | (atPc & ~warp.parked));
+  if (stuck == 0) {
+    if (arrived == missing) {
+      warp.parked &= ~missing;
+      warp.gathered &= ~missing;
+    } else {
+      warp.parked |= here;
+      warp.gathered |= here;
+    }
+    return false;
+  }
+  if (const uint32_t elsewhere = stuck & warp.gathered & ~atPc) {
+    const int32_t line = program.code[warp.pcs[__builtin_ctz(elsewhere)]].line;
+    report(Report::Kind::DivergentBarrier, warp.index, line, in.line, 0,
+           "is reached by the lanes " + hexText(elsewhere) +
+               ", but it needs lanes that are at line " + std::to_string(in.line));
+  }
+  report(Report::Kind::DivergentBarrier, warp.index, in.line, 0, 0,
+         "needs the lanes " + hexText(wanted & warp.lanes) + ", but only " + hexText(here) +
+             " are there");
+  warp.parked &= ~warp.gathered;
+  warp.gathered = 0;
+  cluster.stopped |= in.aligned;
+  return true;
+}
+
 void Cta::runWarp(Warp &warp, uint64_t limit) {
   uint64_t steps = 0;
-  while (steps < limit && warp.runnable() && !stopped) {
+  while (steps < limit && warp.runnable() && !cluster.stopped) {
     const uint32_t mask = pick(warp);
     const Instr &in = program.code[warp.pc];
     ++steps;
@@ -172,133 +249,51 @@ void Cta::runWarp(Warp &warp, uint64_t limit) {
       const uint32_t guard = *warp.words(in.guard);
       active &= in.guardNegated ? ~guard : guard;
     }
-    ++classes[static_cast<int>(in.cls)];
+    uint64_t &executed = classes[static_cast<int>(in.cls)];
     if (in.flow == Flow::Branch) {
+      ++executed;
       jump(warp, in, mask, active);
       continue;
     }
     if (in.flow == Flow::Exit) {
+      ++executed;
       if (active != mask)
         jump(warp, in, mask, 0);
-      exitLanes(warp, active, in.line);
+      exitLanes(warp, active);
       continue;
     }
     if (active) {
-      if (in.aligned && active != warp.live) {
-        fail(Report::Kind::DivergentBarrier, warp.index, in.line,
-             "is reached by the lanes " + hexText(active) + " of " + hexText(warp.live));
+      const bool together = !in.aligned || active == warp.live || gather(warp, in, ~0u, active);
+      if (cluster.stopped)
         break;
-      }
-      if (in.touchCount && in.run != executeWgmma)
+      if (together && in.touchCount && in.run != executeWgmma)
         touch(warp, in);
-      if (!in.run(*this, warp, in, active)) {
+      if (!together || !in.run(*this, warp, in, active)) {
         if (active != mask)
           stay(warp, mask, active);
         continue;
       }
     }
+    ++executed; // once, however often it had to wait
     if (warp.converged)
       ++warp.pc;
     else
       jump(warp, in, mask, 0);
   }
-  counters.instructions += steps;
   const uint64_t before = grid.steps.fetch_add(steps);
-  if (!stopped && before + steps > grid.launch.maxSteps)
+  if (!cluster.stopped && before + steps > grid.launch.maxSteps)
     fail(Report::Kind::StepLimit, warp.index, program.code[warp.pc].line,
          "is still running after " + std::to_string(grid.launch.maxSteps) + " instructions");
 }
 
-/// Lets a copy take effect because nobody can run; false: there is none.
-bool Cta::forceOne() {
-  if (copies.empty())
-    return false;
-  if (grid.launch.policy.kind == PolicyKind::Random) {
-    const size_t i = random.below(copies.size());
-    advance(i, 1 + static_cast<uint32_t>(random.below(copies[i].steps)));
-    return true;
-  }
-  for (size_t i = 0; i < copies.size(); ++i)
-    for (const Warp &warp : warps)
-      if (warp.parked && copies[i].barrier >= 0 &&
-          barriers[copies[i].barrier].offset == warp.waitAddress) {
-        advance(i, ~0u);
-        return true;
-      }
-  advance(0, ~0u);
-  return true;
-}
-
-void Cta::forceRandom() {
-  for (uint64_t actions = random.below(4); actions > 0 && !stopped; --actions) {
-    if (!copies.empty() && random.below(2)) {
-      const size_t i = random.below(copies.size());
-      advance(i, 1 + static_cast<uint32_t>(random.below(copies[i].steps)));
-    }
-    Warp &warp = warps[random.below(warps.size())];
-    if (productReady(warp))
-      runProduct(warp);
-  }
-}
-
-/// Warps that test a barrier without waiting may go on to something else.
-bool Cta::wakePolls() {
-  bool any = false;
-  for (Warp &warp : warps)
-    if (warp.parked && warp.polling) {
-      warp.parked = 0;
-      any = true;
-    }
-  return any;
-}
-
-void Cta::run() {
-  const PolicyKind kind = grid.launch.policy.kind;
-  size_t turn = 0;
-  uint64_t idlePolls = 0, lastProgress = 0;
-  while (!stopped && !grid.stop) {
-    std::vector<Warp *> &ready = runnable;
-    ready.clear();
-    bool anyLive = false;
-    for (Warp &warp : warps) {
-      anyLive |= warp.live != 0;
-      if (warp.runnable())
-        ready.push_back(&warp);
-    }
-    if (!anyLive) {
-      finish();
-      return;
-    }
-    if (ready.empty()) {
-      if (forceOne())
-        continue;
-      idlePolls = lastProgress == progress ? idlePolls + 1 : 0;
-      lastProgress = progress;
-      if (idlePolls > 1000 || !wakePolls())
-        deadlock();
-      continue;
-    }
-    if (kind == PolicyKind::Earliest) {
-      for (Warp *warp : ready)
-        runWarp(*warp, 1);
-    } else if (kind == PolicyKind::Latest) {
-      // A warp that never waits must not keep the others from running for ever.
-      runWarp(*ready[turn++ % ready.size()], 1 << 16);
-    } else {
-      runWarp(*ready[random.below(ready.size())], 1 + random.below(64));
-      if (random.below(4) == 0)
-        forceRandom();
-    }
-  }
-}
-
 std::string Cta::waitText(const Warp &warp) const {
-  const std::string where = "warp " + std::to_string(warp.index) + " at line " +
+  const std::string where = "warp " + std::to_string(warp.index) +
+                            (alone() ? "" : " of CTA " + std::to_string(index)) + " at line " +
                             std::to_string(program.code[warp.pc].line);
   switch (warp.wait) {
   case Warp::Wait::Named: {
-    const NamedBarrier &barrier = named[warp.waitPhase];
-    return where + " waits for the named barrier " + std::to_string(warp.waitPhase) + " (" +
+    const NamedBarrier &barrier = named[warp.waitNamed];
+    return where + " waits for the named barrier " + std::to_string(warp.waitNamed) + " (" +
            std::to_string(barrier.arrived) + " of " + std::to_string(barrier.expected) +
            " threads are there)";
   }
@@ -306,10 +301,12 @@ std::string Cta::waitText(const Warp &warp) const {
     return where + " waits for a product that not all warps of its warpgroup have issued";
   case Warp::Wait::Registers:
     return where + " waits for registers (" + std::to_string(registerPool) + " are free)";
-  case Warp::Wait::Mbarrier:
   case Warp::Wait::None:
     break;
   }
+  if (warp.parkedFor == Warp::Parked::Cluster)
+    return where + " waits for the barrier of the cluster (" + std::to_string(cluster.missing()) +
+           " threads are not there)";
   auto found = barrierAt.find(warp.waitAddress);
   if (found == barrierAt.end())
     return where;
@@ -319,23 +316,7 @@ std::string Cta::waitText(const Warp &warp) const {
          " arrivals and " + std::to_string(barrier.tx) + " bytes)";
 }
 
-void Cta::deadlock() {
-  std::string text = "nothing can run:";
-  int first = -1;
-  for (const Warp &warp : warps) {
-    if (!warp.live)
-      continue;
-    text += (first < 0 ? " " : "; ") + waitText(warp);
-    first = first < 0 ? warp.index : first;
-  }
-  fail(Report::Kind::Deadlock, first, program.code[warps[first].pc].line, text);
-}
-
-/// Everything has returned: is all that was started known to be complete?
 void Cta::finish() {
-  while (!copies.empty() && !stopped)
-    advance(copies.size() - 1, ~0u);
-  finished = !stopped;
   Clock all;
   for (const Warp &warp : warps)
     all.join(warp.clock);
@@ -346,6 +327,13 @@ void Cta::finish() {
   for (const Mbarrier &barrier : barriers)
     if (all.get(barrier.agent) < barrier.lastCopyTime)
       unfinished(0, barrier.lastCopyLine, "a copy");
+  for (const auto &[key, use] : remoteUses) {
+    const bool byPhase = key.second >= 0 && all.get(barriers[key.second].agent) > use.phase;
+    if (!byPhase && all.get(key.first) < use.time)
+      use.warp->cta->report(Report::Kind::UnfinishedAtExit, use.warp->index, use.line, 0, 0,
+                            "uses shared memory of CTA " + std::to_string(index) +
+                                " of its cluster, which may have ended: no barrier orders the two");
+  }
   for (const Warp &warp : warps) {
     if (all.get(productAgent(warp.index)) < warp.productsIssued)
       unfinished(warp.index, warp.lastProductLine, "a product");

@@ -2,9 +2,9 @@
 #include "Decode.h"
 
 #include "Handlers.h"
+#include "PtxParser.h"
 
 #include <algorithm>
-#include <cstring>
 
 using namespace attn::sim;
 
@@ -24,17 +24,10 @@ static uint32_t endOf(uint32_t offset, const PtxVariable &variable) {
 }
 
 bool attn::sim::parseType(const std::string &text, PtxType &type) {
-  static const std::unordered_map<std::string, PtxType> types = {
-      {"pred", PtxType::Pred}, {"b8", PtxType::B8},   {"b16", PtxType::B16},
-      {"b32", PtxType::B32},   {"b64", PtxType::B64}, {"b128", PtxType::B128},
-      {"u8", PtxType::U8},     {"u16", PtxType::U16}, {"u32", PtxType::U32},
-      {"u64", PtxType::U64},   {"s8", PtxType::S8},   {"s16", PtxType::S16},
-      {"s32", PtxType::S32},   {"s64", PtxType::S64}, {"f16", PtxType::F16},
-      {"bf16", PtxType::BF16}, {"f32", PtxType::F32}, {"f64", PtxType::F64}};
-  auto found = types.find(text);
-  if (found == types.end())
+  const std::optional<PtxType> found = ptxTypeOf(text);
+  if (!found || text.find('x') != std::string::npos)
     return false;
-  type = found->second;
+  type = *found;
   return true;
 }
 
@@ -135,6 +128,8 @@ void Decoder::findProducts() {
 
 Program Decoder::run() {
   program.name = kernel.name;
+  program.maxRegisters = static_cast<uint32_t>(kernel.maxRegisters);
+  program.minCtasPerSm = static_cast<uint32_t>(std::clamp(kernel.minCtasPerSm, 1, 32));
   layoutRegisters();
   layoutVariables();
   findProducts();
@@ -143,7 +138,8 @@ Program Decoder::run() {
     instruction(from);
   for (const Instr &in : program.code)
     if ((in.run == executeLoad || in.run == executeStore) &&
-        (in.space == Space::Shared || in.space == Space::Generic) && in.width * in.listCount % 4)
+        (in.space == Space::Shared || in.space == Space::Cluster || in.space == Space::Generic) &&
+        in.width * in.listCount % 4)
       program.granuleShift = 0;
   // Running past the end returns.
   Instr end;
@@ -229,6 +225,9 @@ void Decoder::dispatch(const PtxInstruction &from, Instr &in) {
       {"membar", &Decoder::fence},
       {"nanosleep", &Decoder::fence},
       {"prefetch", &Decoder::fence},
+      {"griddepcontrol", &Decoder::fence},
+      {"mapa", &Decoder::mapAddress},
+      {"getctarank", &Decoder::mapAddress},
       {"setmaxnreg", &Decoder::setMaxRegisters},
       {"mbarrier", &Decoder::mbarrier},
       {"cp", &Decoder::copy},
@@ -257,10 +256,14 @@ void Decoder::alu(const PtxInstruction &from, Instr &in) {
   in.run = entry.run;
   in.cls = entry.cls;
   in.dst = destination(from.operands[0], entry.dst);
-  for (size_t i = 0; i < entry.src.size(); ++i)
-    in.src[i] = entry.src[i] == PtxType::Pred ? predicate(from.operands[i + 1], in.negated[0])
+  for (size_t i = 0; i < entry.src.size(); ++i) {
+    bool negated = false;
+    in.src[i] = entry.src[i] == PtxType::Pred ? predicate(from.operands[i + 1], negated)
                                               : source(from.operands[i + 1], entry.src[i]);
-  if (entry.dst == PtxType::Pred && in.negated[0])
+    in.negated |= negated;
+  }
+  // Those that only compute with predicates have no place for it.
+  if (entry.dst == PtxType::Pred && in.negated)
     fail("negated operand");
   if (in.dst == kNoOperand)
     fail("no register to write");
@@ -293,7 +296,7 @@ void Decoder::compare(const PtxInstruction &from, Instr &in) {
   in.src[0] = source(from.operands[1], found->second.src[0]);
   in.src[1] = source(from.operands[2], found->second.src[1]);
   if (in.kind)
-    in.src[2] = predicate(from.operands[3], in.negated[0]);
+    in.src[2] = predicate(from.operands[3], in.negated);
 }
 
 void Decoder::branch(const PtxInstruction &from, Instr &in) {

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <set>
+#include <tuple>
 
 namespace attn::sim {
 
@@ -42,6 +43,8 @@ private:
   void shuffle(const PtxInstruction &from, Instr &in);
   void vote(const PtxInstruction &from, Instr &in);
   void match(const PtxInstruction &from, Instr &in);
+  void mapAddress(const PtxInstruction &from, Instr &in);
+  void clusterBarrier(const PtxInstruction &from, Instr &in);
   void elect(const PtxInstruction &from, Instr &in);
   void redux(const PtxInstruction &from, Instr &in);
   void fence(const PtxInstruction &from, Instr &in);
@@ -60,14 +63,14 @@ private:
   int32_t source(const PtxOperand &operand, PtxType type);
   int32_t destination(const PtxOperand &operand, PtxType type);
   int32_t predicate(const PtxOperand &operand, bool &negated);
-  bool address(const PtxOperand &operand, Instr &in);
-  /// A base that needs no offset: register, constant or symbol; `wide`: 8-byte slots.
-  int32_t addressValue(const PtxOperand &operand, bool &wide);
+  /// An address in brackets; `mustBeWide`: of 64 bits, as those of global memory.
+  bool address(const PtxOperand &operand, Address &to, bool mustBeWide = false);
   int64_t integer(const PtxOperand &operand, int64_t low, int64_t high);
   void list(Instr &in, const List &operands, PtxType type, bool isDestination);
   bool operands(const PtxInstruction &from, size_t low, size_t high);
   int32_t special(const std::string &name);
-  int32_t constant(uint64_t value, bool wide);
+  /// `isShared`: an address in shared memory, which is another one in every CTA of a cluster.
+  int32_t constant(uint64_t value, bool wide, bool isShared = false);
   bool symbol(const std::string &name, uint64_t &value, Space &space);
   bool isWide(int32_t reg) const { return wide[reg]; }
   void fail(const std::string &why);
@@ -80,7 +83,7 @@ private:
   std::string problem;
   std::vector<int32_t> registerOffset;
   std::vector<uint8_t> wide;
-  std::map<std::pair<uint64_t, bool>, int32_t> constantAt;
+  std::map<std::tuple<uint64_t, bool, bool>, int32_t> constantAt;
   std::map<std::string, int32_t> specialAt;
   std::map<std::string, std::pair<uint64_t, Space>> symbols;
   std::map<int32_t, int32_t> tracked; ///< registers of products, numbered
@@ -117,6 +120,7 @@ private:
   size_t at = 0;
 };
 
+/// Types that instructions of their own name, as ld and atom do.
 bool parseType(const std::string &text, PtxType &type);
 inline bool isSignedType(PtxType type) {
   return type == PtxType::S8 || type == PtxType::S16 || type == PtxType::S32 ||

@@ -6,7 +6,12 @@ using namespace attn::sim;
 
 using Kind = PtxOperand::Kind;
 
-static const char *const kSharedSpaces[] = {"shared::cta", "shared::cluster", "shared"};
+/// A word for shared memory; Generic: it is none.
+static Space takeShared(Modifiers &m) {
+  if (m.take("shared::cluster"))
+    return Space::Cluster;
+  return m.take("shared::cta") || m.take("shared") ? Space::Shared : Space::Generic;
+}
 
 void Decoder::copy(const PtxInstruction &from, Instr &in) {
   in.cls = Class::Other;
@@ -16,42 +21,46 @@ void Decoder::copy(const PtxInstruction &from, Instr &in) {
     return copySmall(from, in);
   if (from.modifiers.size() > 2 && from.modifiers[2] == "tensor")
     return copyTensor(from, in);
+  if (from.modifiers.size() > 2 && from.modifiers[2] == "prefetch") { // a hint
+    in.run = executeNothing;
+    return;
+  }
   copyBulk(from, in);
 }
 
-// Shared memory: src[0] + imm. Global memory or tensor map: src[1] + imm2. Size: src[2]. Barrier:
-// src[3] + target, `wide2`. kind: 1 is a load.
+// at: shared memory; global: memory or tensor map; signal: mbarrier; src[2]: size; src[3]: CTAs of
+// a multicast. kind: 1 is a load.
 void Decoder::copyTensor(const PtxInstruction &from, Instr &in) {
   static const char *const ranks[] = {"1d", "2d", "3d", "4d", "5d"};
   Modifiers m(from);
   m.skip(), m.skip(), m.skip();
   const int rank = m.oneOf(ranks) + 1;
-  const bool toShared = m.oneOf(kSharedSpaces) >= 0;
-  if (rank == 0 || !m.take("global") || (!toShared && m.oneOf(kSharedSpaces) < 0))
+  in.space = takeShared(m);
+  const bool toShared = in.space != Space::Generic;
+  if (rank == 0 || !m.take("global"))
+    return fail("unknown form");
+  if (!toShared && (in.space = takeShared(m)) != Space::Shared)
     return fail("unknown form");
   m.take("tile");
   if (!m.take(toShared ? "mbarrier::complete_tx::bytes" : "bulk_group"))
     return fail("unknown completion or mode '" + m.next() + "'");
+  const bool multicast = in.space == Space::Cluster && m.take("multicast::cluster");
   const bool hint = m.take("L2::cache_hint");
   if (!m.done())
     return fail("unknown modifier '" + m.next() + "'");
-  const size_t count = (toShared ? 3 : 2) + hint;
-  if (!operands(from, count, count) || !address(from.operands[toShared ? 0 : 1], in))
+  const size_t count = (toShared ? 3 : 2) + multicast + hint;
+  if (!operands(from, count, count) || !address(from.operands[toShared ? 0 : 1], in.at))
     return;
   const PtxOperand &tensor = from.operands[toShared ? 1 : 0];
   if (tensor.kind != Kind::TensorAt || tensor.elements.size() != size_t(rank) + 1)
     return fail("expected a tensor map and " + std::to_string(rank) + " coordinates");
-  bool wideMap = false;
-  in.src[1] = addressValue(tensor.elements[0], wideMap);
-  if (tensor.elements[0].kind == Kind::Memory)
-    in.imm2 = tensor.elements[0].value;
-  if (!wideMap)
-    fail("tensor map at a 32-bit address");
+  if (!address(tensor.elements[0], in.global, true))
+    return;
   list(in, List(tensor.elements.begin() + 1, tensor.elements.end()), PtxType::S32, false);
-  if (toShared) {
-    in.src[3] = addressValue(from.operands[2], in.wide2);
-    in.target = static_cast<int32_t>(from.operands[2].value);
-  }
+  if (toShared && !address(from.operands[2], in.signal))
+    return;
+  if (multicast)
+    in.src[3] = source(from.operands[3], PtxType::U16);
   in.kind = toShared;
   in.run = executeTensorCopy;
 }
@@ -75,28 +84,27 @@ void Decoder::copyBulk(const PtxInstruction &from, Instr &in) {
       in.imm = integer(from.operands[0], 0, INT32_MAX);
     return;
   }
-  const bool toShared = m.oneOf(kSharedSpaces) >= 0;
-  if (!m.take("global") || (!toShared && m.oneOf(kSharedSpaces) < 0) ||
-      !m.take(toShared ? "mbarrier::complete_tx::bytes" : "bulk_group"))
+  in.space = takeShared(m);
+  // kind: 0 to global memory, 1 from it, 2 from shared memory to that of the cluster.
+  if (in.space == Space::Generic)
+    in.kind = m.take("global") && (in.space = takeShared(m)) == Space::Shared ? 0 : 3;
+  else
+    in.kind = m.take("global") ? 1 : in.space == Space::Cluster && m.take("shared::cta") ? 2 : 3;
+  if (in.kind == 3 || !m.take(in.kind ? "mbarrier::complete_tx::bytes" : "bulk_group"))
     return fail("unknown form");
-  const bool hint = m.take("L2::cache_hint");
+  const bool multicast = in.kind == 1 && in.space == Space::Cluster && m.take("multicast::cluster");
+  const bool hint = in.kind != 2 && m.take("L2::cache_hint");
   if (!m.done())
     return fail("unknown modifier '" + m.next() + "'");
-  const size_t count = (toShared ? 4 : 3) + hint;
-  if (!operands(from, count, count) || !address(from.operands[toShared ? 0 : 1], in))
+  const size_t count = (in.kind ? 4 : 3) + multicast + hint;
+  if (!operands(from, count, count) || !address(from.operands[in.kind ? 0 : 1], in.at) ||
+      !address(from.operands[in.kind ? 1 : 0], in.global, in.kind != 2))
     return;
-  const PtxOperand &global = from.operands[toShared ? 1 : 0];
-  bool wideGlobal = false;
-  in.src[1] = addressValue(global, wideGlobal);
-  in.imm2 = global.value;
-  if (!wideGlobal)
-    fail("global memory at a 32-bit address");
   in.src[2] = source(from.operands[2], PtxType::U32);
-  if (toShared) {
-    in.src[3] = addressValue(from.operands[3], in.wide2);
-    in.target = static_cast<int32_t>(from.operands[3].value);
-  }
-  in.kind = toShared;
+  if (in.kind && !address(from.operands[3], in.signal))
+    return;
+  if (multicast)
+    in.src[3] = source(from.operands[4], PtxType::U16);
   in.run = executeBulkCopy;
 }
 
@@ -118,11 +126,11 @@ void Decoder::copySmall(const PtxInstruction &from, Instr &in) {
     in.run = executeSmallArrive;
     const bool start = m.take("arrive");
     in.kind = m.take("noinc");
-    in.space = m.oneOf(kSharedSpaces) >= 0 ? Space::Shared : Space::Generic;
+    in.space = takeShared(m);
     if (!start || !m.take("b64"))
       return fail("unknown form");
     if (operands(from, 1, 1))
-      address(from.operands[0], in);
+      address(from.operands[0], in.at);
   } else {
     const bool through = m.take("cg");
     if ((!through && !m.take("ca")) || (!m.take("shared") && !m.take("shared::cta")) ||
@@ -130,13 +138,9 @@ void Decoder::copySmall(const PtxInstruction &from, Instr &in) {
       return fail("unknown form");
     static const char *const prefetches[] = {"L2::64B", "L2::128B", "L2::256B"};
     m.oneOf(prefetches);
-    if (!operands(from, 3, 4) || !address(from.operands[0], in))
+    if (!operands(from, 3, 4) || !address(from.operands[0], in.at) ||
+        !address(from.operands[1], in.global, true))
       return;
-    bool wideGlobal = false;
-    in.src[1] = addressValue(from.operands[1], wideGlobal);
-    in.imm2 = from.operands[1].value;
-    if (!wideGlobal)
-      fail("global memory at a 32-bit address");
     in.width = static_cast<uint8_t>(integer(from.operands[2], 4, 16));
     if ((in.width != 4 && in.width != 8 && in.width != 16) || (through && in.width != 16))
       fail("copy of " + std::to_string(in.width) + " bytes");
@@ -221,7 +225,7 @@ void Decoder::product(const PtxInstruction &from, Instr &in) {
   else
     in.src[0] = source(operandA, PtxType::B64);
   in.src[1] = source(from.operands[2], PtxType::B64);
-  in.src[2] = predicate(from.operands[3], in.negated[0]);
+  in.src[2] = predicate(from.operands[3], in.negated);
   const int64_t scaleA = integer(from.operands[4], -1, 1),
                 scaleB = integer(from.operands[5], -1, 1);
   if (scaleA == 0 || scaleB == 0)

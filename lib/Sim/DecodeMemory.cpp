@@ -16,6 +16,8 @@ static bool parseSpace(const std::string &text, Space &space) {
     space = Space::Global;
   else if (text == "shared" || text == "shared::cta")
     space = Space::Shared;
+  else if (text == "shared::cluster")
+    space = Space::Cluster;
   else if (text == "local")
     space = Space::Local;
   else if (text == "param" || text == "param::entry")
@@ -23,6 +25,11 @@ static bool parseSpace(const std::string &text, Space &space) {
   else
     return false;
   return true;
+}
+
+/// The space that `text` names, as the first one of an instruction.
+static bool takeSpace(const std::string &text, Space &space) {
+  return space == Space::Generic && parseSpace(text, space);
 }
 
 /// Words that say how strong an access is, or how to cache it.
@@ -61,7 +68,7 @@ static bool parseForm(const PtxInstruction &from, Instr &in, MemoryForm &form, s
     } else if (m == "L2::cache_hint") {
       form.hint = true;
       continue;
-    } else if (parseSpace(m, in.space) || parseStrength(m, in.flags)) {
+    } else if (takeSpace(m, in.space) || parseStrength(m, in.flags)) {
       continue;
     }
     bad = m;
@@ -86,7 +93,7 @@ void Decoder::load(const PtxInstruction &from, Instr &in) {
   in.cls = Class::Load;
   if (!parseForm(from, in, form, bad))
     return fail("unknown modifier '" + bad + "'");
-  if (!operands(from, 2 + form.hint, 2 + form.hint) || !address(from.operands[1], in))
+  if (!operands(from, 2 + form.hint, 2 + form.hint) || !address(from.operands[1], in.at))
     return;
   const PtxOperand &to = from.operands[0];
   in.run = executeLoad;
@@ -108,7 +115,7 @@ void Decoder::store(const PtxInstruction &from, Instr &in) {
     return fail("unknown modifier '" + bad + "'");
   if (in.space == Space::Param)
     return fail("a kernel parameter cannot be written");
-  if (!operands(from, 2 + form.hint, 2 + form.hint) || !address(from.operands[0], in))
+  if (!operands(from, 2 + form.hint, 2 + form.hint) || !address(from.operands[0], in.at))
     return;
   const PtxOperand &value = from.operands[1];
   in.run = executeStore;
@@ -138,7 +145,7 @@ void Decoder::atomic(const PtxInstruction &from, Instr &in) {
       continue;
     if (found >= 0 && op < 0)
       op = found;
-    else if (!parseSpace(m, in.space) && !(parseStrength(m, in.flags) && m != "L2::cache_hint"))
+    else if (!takeSpace(m, in.space) && !(parseStrength(m, in.flags) && m != "L2::cache_hint"))
       return fail("unknown modifier '" + m + "'");
   }
   const bool isFloat = type == PtxType::F32 || type == PtxType::F64;
@@ -149,7 +156,7 @@ void Decoder::atomic(const PtxInstruction &from, Instr &in) {
     return fail("operation on floats");
   const bool returns = from.opcode == "atom";
   const size_t count = (op == static_cast<int>(AtomicOp::Cas) ? 3 : 2) + returns;
-  if (!operands(from, count, count) || !address(from.operands[returns], in))
+  if (!operands(from, count, count) || !address(from.operands[returns], in.at))
     return;
   in.run = executeAtomic;
   in.kind = static_cast<uint8_t>(op);
@@ -177,7 +184,7 @@ void Decoder::matrix(const PtxInstruction &from, Instr &in) {
   in.space = m.take("shared") || m.take("shared::cta") ? Space::Shared : Space::Generic;
   if (!start || count < 0 || !m.take("b16") || !m.done())
     return fail("unknown form");
-  if (!operands(from, 2, 2) || !address(from.operands[isLoad ? 1 : 0], in))
+  if (!operands(from, 2, 2) || !address(from.operands[isLoad ? 1 : 0], in.at))
     return;
   const PtxOperand &data = from.operands[isLoad ? 0 : 1];
   if (data.kind != Kind::Vector || data.elements.size() != size_t(1) << count)
@@ -201,12 +208,32 @@ void Decoder::convertAddress(const PtxInstruction &from, Instr &in) {
   if (!operands(from, 2, 2))
     return;
   in.run = to ? executeFromGeneric : executeToGeneric;
-  in.imm = static_cast<int64_t>(space == Space::Shared  ? kSharedWindow
-                                : space == Space::Local ? kLocalWindow
-                                : space == Space::Param ? kParamWindow
-                                                        : 0);
+  in.imm = static_cast<int64_t>(space == Space::Shared || space == Space::Cluster ? kSharedWindow
+                                : space == Space::Local                           ? kLocalWindow
+                                : space == Space::Param                           ? kParamWindow
+                                                                                  : 0);
   in.dst = destination(from.operands[0], PtxType::U64);
   in.src[0] = source(from.operands[1], PtxType::U64);
+  if (in.dst == kNoOperand)
+    fail("no register to write");
+}
+
+// mapa{.shared::cluster}.TYPE d, a, rank; getctarank{.shared::cluster}.TYPE d, a
+void Decoder::mapAddress(const PtxInstruction &from, Instr &in) {
+  const bool map = from.opcode == "mapa";
+  Modifiers m(from);
+  m.take("shared::cluster");
+  in.wide = m.take("u64");
+  if ((!in.wide && !m.take("u32")) || !m.done())
+    return fail("unknown form");
+  if (!operands(from, 2 + map, 2 + map))
+    return;
+  const PtxType type = in.wide ? PtxType::U64 : PtxType::U32;
+  in.dst = destination(from.operands[0], map ? type : PtxType::U32);
+  in.src[0] = source(from.operands[1], type);
+  if (map)
+    in.src[1] = source(from.operands[2], PtxType::U32);
+  in.run = map ? executeMapAddress : executeRankOf;
   if (in.dst == kNoOperand)
     fail("no register to write");
 }

@@ -7,29 +7,24 @@ using namespace attn::sim;
 
 using Kind = PtxOperand::Kind;
 
-int32_t Decoder::constant(uint64_t value, bool isWide) {
-  auto [found, isNew] = constantAt.emplace(std::make_pair(value, isWide), 0);
+int32_t Decoder::constant(uint64_t value, bool isWide, bool isShared) {
+  auto [found, isNew] = constantAt.emplace(std::make_tuple(value, isWide, isShared), 0);
   if (!isNew)
     return found->second;
   const size_t at = program.constants.size();
   program.constants.resize(at + (isWide ? 256 : 128));
   for (size_t lane = 0; lane < 32; ++lane)
     std::memcpy(&program.constants[at + lane * (isWide ? 8 : 4)], &value, isWide ? 8 : 4);
+  if (isShared)
+    program.sharedConstants.emplace_back(static_cast<uint32_t>(at), isWide);
   return found->second = ~static_cast<int32_t>(at);
 }
 
 /// A register that the machine fills in when the CTA starts.
 int32_t Decoder::special(const std::string &name) {
-  static const std::set<std::string> names = {
-      "%tid.x",           "%tid.y",           "%tid.z",
-      "%ntid.x",          "%ntid.y",          "%ntid.z",
-      "%ctaid.x",         "%ctaid.y",         "%ctaid.z",
-      "%nctaid.x",        "%nctaid.y",        "%nctaid.z",
-      "%laneid",          "%warpid",          "%nwarpid",
-      "%lanemask_eq",     "%lanemask_le",     "%lanemask_lt",
-      "%lanemask_ge",     "%lanemask_gt",     "%dynamic_smem_size",
-      "%total_smem_size", "%cluster_ctarank", "%cluster_nctarank"};
-  if (!names.count(name)) {
+  const size_t dot = name.find('.');
+  const SpecialName *known = findSpecial(name.substr(0, dot));
+  if (!known || known->id == Special::Unsupported) {
     fail("special register '" + name + "'");
     return kNoOperand;
   }
@@ -38,7 +33,8 @@ int32_t Decoder::special(const std::string &name) {
     program.registerBytes = (program.registerBytes + 3) / 4 * 4;
     found->second = static_cast<int32_t>(program.registerBytes);
     program.registerBytes += 128;
-    program.specials.push_back({found->second, name});
+    program.specials.push_back(
+        {found->second, known->id, static_cast<uint8_t>(known->axes ? name.back() - 'x' : 0)});
   }
   return found->second;
 }
@@ -67,8 +63,9 @@ int32_t Decoder::source(const PtxOperand &operand, PtxType type) {
       fail("register " + kernel.registers[operand.number].name + " has the wrong size");
     return registerOffset[operand.number];
   case Kind::Special:
-    if (needsWide)
-      fail("special register '" + operand.text + "' of 64 bits");
+    if (needsWide || operand.text == "%is_explicit_cluster")
+      fail("special register '" + operand.text + "' is no operand of " +
+           std::to_string(8 * byteSize(type)) + " bits");
     return special(operand.text);
   case Kind::Integer:
     if (type == PtxType::F32 || type == PtxType::F64 || type == PtxType::F16 ||
@@ -88,7 +85,7 @@ int32_t Decoder::source(const PtxOperand &operand, PtxType type) {
       return kNoOperand;
     if (byteSize(type) < 4 || (space == Space::Global && !needsWide))
       fail("address in a narrow register");
-    return constant(value, needsWide);
+    return constant(value, needsWide, space == Space::Shared);
   }
   default:
     fail("operand of an unexpected form");
@@ -115,6 +112,8 @@ int32_t Decoder::predicate(const PtxOperand &operand, bool &negated) {
   negated = operand.negated;
   if (operand.kind == Kind::Integer)
     return constant(operand.value ? ~uint32_t(0) : 0, false);
+  if (operand.kind == Kind::Special && operand.text == "%is_explicit_cluster")
+    return special(operand.text);
   if (operand.kind != Kind::Register || kernel.registers[operand.number].type != PtxType::Pred) {
     fail("expected a predicate");
     return kNoOperand;
@@ -122,36 +121,28 @@ int32_t Decoder::predicate(const PtxOperand &operand, bool &negated) {
   return registerOffset[operand.number];
 }
 
-int32_t Decoder::addressValue(const PtxOperand &operand, bool &isWideAddress) {
-  if (operand.kind == Kind::Symbol || (operand.kind == Kind::Memory && operand.number < 0)) {
-    uint64_t value = 0;
-    Space space;
-    if (!operand.text.empty() && !symbol(operand.text, value, space))
-      return kNoOperand;
-    isWideAddress = true;
-    return constant(value, true);
-  }
-  if (operand.kind == Kind::Integer) {
-    isWideAddress = true;
-    return constant(static_cast<uint64_t>(operand.value), true);
-  }
-  if (operand.kind != Kind::Register && operand.kind != Kind::Memory) {
-    fail("expected an address");
-    return kNoOperand;
-  }
-  isWideAddress = isWide(operand.number);
-  return registerOffset[operand.number];
-}
-
-/// [base + imm] in src[0] and imm.
-bool Decoder::address(const PtxOperand &operand, Instr &in) {
+bool Decoder::address(const PtxOperand &operand, Address &to, bool mustBeWide) {
   if (operand.kind != Kind::Memory) {
     fail("expected an address in brackets");
     return false;
   }
-  in.src[0] = addressValue(operand, in.wideAddress);
-  in.imm = operand.value;
-  return in.src[0] != kNoOperand;
+  to.offset = operand.value;
+  if (operand.number >= 0) {
+    to.base = registerOffset[operand.number];
+    to.wide = isWide(operand.number);
+    if (byteSize(kernel.registers[operand.number].type) < 4)
+      fail("register " + kernel.registers[operand.number].name + " has the wrong size");
+    else if (mustBeWide && !to.wide)
+      fail("address of 32 bits, expected 64");
+    return problem.empty();
+  }
+  uint64_t value = 0;
+  Space space = Space::Generic;
+  if (!operand.text.empty() && !symbol(operand.text, value, space))
+    return false;
+  to.wide = true;
+  to.base = constant(value, true, space == Space::Shared);
+  return true;
 }
 
 int64_t Decoder::integer(const PtxOperand &operand, int64_t low, int64_t high) {

@@ -17,9 +17,11 @@ void Decoder::barrier(const PtxInstruction &from, Instr &in) {
       return fail("unknown form");
     if (operands(from, 1, 1))
       in.src[0] = source(from.operands[0], PtxType::B32);
-    in.run = executeNothing;
+    in.run = executeWarpSync;
     return;
   }
+  if (from.opcode == "barrier" && !from.modifiers.empty() && from.modifiers[0] == "cluster")
+    return clusterBarrier(from, in);
   m.take("cta");
   const bool sync = m.take("sync");
   if (!sync && !m.take("arrive"))
@@ -34,6 +36,23 @@ void Decoder::barrier(const PtxInstruction &from, Instr &in) {
   in.src[0] = source(from.operands[0], PtxType::U32);
   if (from.operands.size() == 2)
     in.src[1] = source(from.operands[1], PtxType::U32);
+}
+
+void Decoder::clusterBarrier(const PtxInstruction &from, Instr &in) {
+  Modifiers m(from);
+  m.skip();
+  const bool wait = m.take("wait");
+  if (!wait && !m.take("arrive"))
+    return fail("unknown form");
+  if (!wait && m.take("relaxed"))
+    in.flags = kRelaxed;
+  else
+    m.take(wait ? "acquire" : "release");
+  in.aligned = m.take("aligned");
+  if (!m.done())
+    return fail("unknown modifier '" + m.next() + "'");
+  operands(from, 0, 0);
+  in.run = wait ? executeClusterWait : executeClusterArrive;
 }
 
 void Decoder::shuffle(const PtxInstruction &from, Instr &in) {
@@ -68,7 +87,7 @@ void Decoder::vote(const PtxInstruction &from, Instr &in) {
   in.run = executeVote;
   in.kind = static_cast<uint8_t>(mode);
   in.dst = destination(from.operands[0], mode == 3 ? PtxType::B32 : PtxType::Pred);
-  in.src[0] = predicate(from.operands[1], in.negated[0]);
+  in.src[0] = predicate(from.operands[1], in.negated);
   in.src[1] = source(from.operands[2], PtxType::B32);
   if (in.dst == kNoOperand)
     fail("no register to write");
@@ -151,6 +170,14 @@ void Decoder::fence(const PtxInstruction &from, Instr &in) {
     in.cls = Class::Other;
     return;
   }
+  if (from.opcode == "griddepcontrol") { // of a launch with no other before it
+    in.run = executeNothing;
+    in.cls = Class::Other;
+    if (!(m.take("launch_dependents") || m.take("wait")) || !m.done())
+      fail("unknown form");
+    operands(from, 0, 0);
+    return;
+  }
   if (from.opcode == "membar") {
     in.run = executeFence;
     if (m.oneOf(memoryBarriers) < 0 || !m.done())
@@ -193,16 +220,18 @@ void Decoder::setMaxRegisters(const PtxInstruction &from, Instr &in) {
 
 /// Words of mbarrier instructions that say order, scope and space.
 static void takeScope(Modifiers &m, Instr &in) {
-  // flags: kStrong here means relaxed, which orders nothing.
   if (m.take("relaxed"))
-    in.flags |= kStrong;
+    in.flags |= kRelaxed;
   else if (!m.take("release"))
     m.take("acquire");
-  if (!m.take("cta"))
-    m.take("cluster");
-  in.space = m.take("shared") || m.take("shared::cta") || m.take("shared::cluster")
-                 ? Space::Shared
-                 : Space::Generic;
+  if (m.take("cluster"))
+    in.flags |= kClusterScope;
+  else
+    m.take("cta");
+  if (m.take("shared::cluster"))
+    in.space = Space::Cluster;
+  else
+    in.space = m.take("shared") || m.take("shared::cta") ? Space::Shared : Space::Generic;
 }
 
 void Decoder::mbarrier(const PtxInstruction &from, Instr &in) {
@@ -220,7 +249,7 @@ void Decoder::mbarrier(const PtxInstruction &from, Instr &in) {
   if (!m.take("b64") || !m.done())
     return fail("unknown form");
   const bool hasCount = what != "inval";
-  if (!operands(from, 1 + hasCount, 1 + hasCount) || !address(from.operands[0], in))
+  if (!operands(from, 1 + hasCount, 1 + hasCount) || !address(from.operands[0], in.at))
     return;
   if (hasCount)
     in.src[1] = source(from.operands[1], PtxType::U32);
@@ -253,7 +282,9 @@ void Decoder::mbarrierArrive(const PtxInstruction &from, Instr &in) {
     return;
   if (hasState)
     in.dst = destination(from.operands[0], PtxType::B64);
-  if (!address(from.operands[hasState], in))
+  if (in.space == Space::Cluster && in.dst != kNoOperand)
+    return fail("no state of an mbarrier of another CTA, expected '_'");
+  if (!address(from.operands[hasState], in.at))
     return;
   if (from.operands.size() > size_t(1) + hasState)
     in.src[1] = source(from.operands[1 + hasState], PtxType::U32);
@@ -269,9 +300,11 @@ void Decoder::mbarrierWait(const PtxInstruction &from, Instr &in) {
   const bool parity = m.take("parity");
   in.kind |= parity;
   takeScope(m, in);
+  if (in.space == Space::Cluster)
+    return fail("waits are for mbarriers of the own CTA, expected .shared::cta");
   if (!m.take("b64") || !m.done())
     return fail("unknown form");
-  if (!operands(from, 3, in.kind & 2 ? 3 : 4) || !address(from.operands[1], in))
+  if (!operands(from, 3, in.kind & 2 ? 3 : 4) || !address(from.operands[1], in.at))
     return;
   in.dst = destination(from.operands[0], PtxType::Pred);
   in.src[1] = source(from.operands[2], parity ? PtxType::U32 : PtxType::B64);

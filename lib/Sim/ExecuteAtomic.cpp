@@ -67,13 +67,18 @@ bool attn::sim::executeAtomic(Cta &cta, Warp &warp, const Instr &in, uint32_t ma
     if (mask >> lane & 1)
       at[lane] = access.at(lane, in.width, in.width, true);
   access.synchronise(true, true);
+  ++cta.cluster.progress;
   if (access.shared) {
-    cta.shadow.begin(access.self(), warp.clock, warp.proxy);
-    for (int lane = 0; lane < 32; ++lane)
-      if (access.shared >> lane & 1) {
-        cta.shadow.read(cta, access.addresses[lane], in.width);
-        cta.shadow.write(cta, access.addresses[lane], in.width);
-      }
+    access.countWrites(in.width);
+    const Access self = access.self();
+    access.eachOwner([&](Cta &owner, uint32_t lanes) {
+      owner.shadow.begin(self, warp.clock, warp.proxy);
+      for (int lane = 0; lane < 32; ++lane)
+        if (lanes >> lane & 1) {
+          owner.shadow.read(cta, access.addresses[lane], in.width);
+          owner.shadow.write(cta, access.addresses[lane], in.width);
+        }
+    });
   }
   std::lock_guard<std::mutex> lock(cta.grid.atomics);
   for (int lane = 0; lane < 32; ++lane) {

@@ -87,7 +87,7 @@ bool compare(Cta &, Warp &warp, const Instr &in, uint32_t mask) {
              << lane;
   uint32_t opposite = ~holds;
   if (in.kind) {
-    const uint32_t with = *warp.words(in.src[2]) ^ (in.negated[0] ? ~0u : 0u);
+    const uint32_t with = *warp.words(in.src[2]) ^ (in.negated ? ~0u : 0u);
     auto combine = [&](uint32_t x) {
       return in.kind == 1 ? x & with : in.kind == 2 ? x | with : x ^ with;
     };

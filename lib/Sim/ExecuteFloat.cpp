@@ -125,7 +125,7 @@ template <class T>
 bool select(Cta &, Warp &warp, const Instr &in, uint32_t mask) {
   const T *a = reinterpret_cast<const T *>(warp.operand(in.src[0]));
   const T *b = reinterpret_cast<const T *>(warp.operand(in.src[1]));
-  const uint32_t chosen = *warp.words(in.src[2]) ^ (in.negated[0] ? ~0u : 0u);
+  const uint32_t chosen = *warp.words(in.src[2]) ^ (in.negated ? ~0u : 0u);
   setLanes<T>(warp, in.dst, mask, [&](int lane) { return chosen >> lane & 1 ? a[lane] : b[lane]; });
   return true;
 }

@@ -6,27 +6,29 @@
 using namespace attn::sim;
 
 uint8_t *MemoryAccess::at(int lane, uint32_t bytes, uint32_t align, bool write) {
-  uint64_t address = warp.value(in.src[0], in.wideAddress, lane) + static_cast<uint64_t>(in.imm);
-  if (!in.wideAddress)
-    address = static_cast<uint32_t>(address);
+  uint64_t address = warp.effective(in.at, lane);
   Space space = in.space;
   if (space == Space::Generic) {
     const uint64_t window = address & kWindowMask;
-    space = window == kSharedWindow  ? Space::Shared
+    space = window == kSharedWindow  ? Space::Cluster
             : window == kLocalWindow ? Space::Local
             : window == kParamWindow ? Space::Param
                                      : Space::Global;
+    if (space != Space::Global)
+      address &= ~kWindowMask;
   }
-  if (space != Space::Global)
-    address &= ~kWindowMask;
   switch (space) {
-  case Space::Shared: {
-    uint8_t *p = cta.sharedAt(warp, in, address, bytes, align, write ? "writes" : "reads");
-    if (p) {
-      addresses[lane] = static_cast<uint32_t>(address - kSharedBase);
-      shared |= 1u << lane;
-    }
-    return p;
+  case Space::Shared:
+  case Space::Cluster: {
+    const Place place =
+        cta.sharedAt(warp, in, space, address, bytes, align, write ? "writes" : "reads");
+    if (!place)
+      return nullptr;
+    addresses[lane] = place.offset;
+    owners[lane] = place.cta;
+    shared |= 1u << lane;
+    remote |= uint32_t(place.cta != &cta) << lane;
+    return place.bytes;
   }
   case Space::Local:
   case Space::Param: {
@@ -40,6 +42,9 @@ uint8_t *MemoryAccess::at(int lane, uint32_t bytes, uint32_t align, bool write) 
     }
     if (address % align)
       misaligned(address, align, local ? "local+" : "param+");
+    (write   ? cta.counters.localStoreBytes
+     : local ? cta.counters.localLoadBytes
+             : cta.counters.paramLoadBytes) += bytes;
     return local ? &cta.local[(size_t(warp.index) * 32 + lane) * size + address]
                  : &cta.grid.params[address];
   }
@@ -62,12 +67,22 @@ void MemoryAccess::misaligned(uint64_t address, uint32_t align, const char *base
 void MemoryAccess::watchReads(uint32_t bytes) {
   if (!shared)
     return;
-  cta.shadow.begin(self(), warp.clock, warp.proxy);
-  uint32_t last = ~0u;
-  for (int lane = 0; lane < 32; ++lane)
-    if (shared >> lane & 1 && addresses[lane] != last)
-      cta.shadow.read(cta, last = addresses[lane], bytes);
-  cta.counters.sharedLoadBytes += uint64_t(bytes) * __builtin_popcount(shared);
+  const Access access = self();
+  eachOwner([&](Cta &owner, uint32_t lanes) {
+    owner.shadow.begin(access, warp.clock, warp.proxy);
+    uint32_t last = ~0u;
+    for (int lane = 0; lane < 32; ++lane)
+      if (lanes >> lane & 1 && addresses[lane] != last)
+        owner.shadow.read(cta, last = addresses[lane], bytes);
+  });
+  cta.counters.sharedLoadBytes += uint64_t(bytes) * __builtin_popcount(shared & ~remote);
+  cta.counters.clusterLoadBytes += uint64_t(bytes) * __builtin_popcount(remote);
+  countConflicts(bytes);
+}
+
+void MemoryAccess::countWrites(uint32_t bytes) {
+  cta.counters.sharedStoreBytes += uint64_t(bytes) * __builtin_popcount(shared & ~remote);
+  cta.counters.clusterStoreBytes += uint64_t(bytes) * __builtin_popcount(remote);
   countConflicts(bytes);
 }
 
@@ -85,7 +100,7 @@ void MemoryAccess::countConflicts(uint32_t bytes) {
     int depth[32] = {};
     int worst = 1;
     for (int lane = first; lane < first + group; ++lane) {
-      if (!(shared >> lane & 1))
+      if (!((shared & ~remote) >> lane & 1))
         continue;
       for (uint32_t byte = 0; byte < bytes; byte += 4) {
         const uint32_t word = (addresses[lane] + byte) / 4, bank = word % 32;
@@ -110,7 +125,7 @@ void MemoryAccess::synchronise(bool reads, bool writes) {
   for (int lane = 0; lane < 32; ++lane) {
     if (!(shared >> lane & 1))
       continue;
-    auto &[clock, proxy] = cta.strongClocks[addresses[lane]];
+    auto &[clock, proxy] = owners[lane]->strongClocks[addresses[lane]];
     if (reads && (in.flags & kAcquire)) {
       warp.clock.join(clock);
       warp.proxy.join(proxy);
@@ -174,28 +189,32 @@ bool attn::sim::executeStore(Cta &cta, Warp &warp, const Instr &in, uint32_t mas
     if (mask >> lane & 1)
       to[lane] = access.at(lane, bytes, bytes, true);
   access.synchronise(false, true);
-  if (access.shared) {
-    cta.shadow.begin(access.self(), warp.clock, warp.proxy);
-    cta.counters.sharedStoreBytes += uint64_t(bytes) * __builtin_popcount(access.shared);
-    access.countConflicts(bytes);
-  }
+  ++cta.cluster.progress;
   const int32_t *list = &cta.program.lists[in.listBegin];
-  for (int lane = 0; lane < 32; ++lane) {
-    if (!to[lane])
-      continue;
-    uint8_t data[64];
-    for (uint32_t e = 0; e < in.listCount; ++e) {
+  uint8_t data[32][64];
+  for (int lane = 0; lane < 32; ++lane)
+    for (uint32_t e = 0; e < in.listCount && to[lane]; ++e) {
       const uint64_t value = warp.value(list[e], in.wide, lane);
-      std::memcpy(data + e * in.width, &value, in.width);
+      std::memcpy(data[lane] + e * in.width, &value, in.width);
     }
-    if (access.shared >> lane & 1) {
-      if (std::memcmp(to[lane], data, bytes) == 0)
-        cta.shadow.writeSame(cta, access.addresses[lane], bytes);
-      else
-        cta.shadow.write(cta, access.addresses[lane], bytes);
-    }
-    std::memcpy(to[lane], data, bytes);
+  if (access.shared) {
+    access.countWrites(bytes);
+    const Access self = access.self();
+    access.eachOwner([&](Cta &owner, uint32_t lanes) {
+      owner.shadow.begin(self, warp.clock, warp.proxy);
+      for (int lane = 0; lane < 32; ++lane) {
+        if (!(lanes >> lane & 1))
+          continue;
+        if (std::memcmp(to[lane], data[lane], bytes) == 0)
+          owner.shadow.writeSame(cta, access.addresses[lane], bytes);
+        else
+          owner.shadow.write(cta, access.addresses[lane], bytes);
+      }
+    });
   }
+  for (int lane = 0; lane < 32; ++lane)
+    if (to[lane])
+      std::memcpy(to[lane], data[lane], bytes);
   return true;
 }
 
@@ -225,12 +244,15 @@ bool attn::sim::executeStoreMatrix(Cta &cta, Warp &warp, const Instr &in, uint32
   uint8_t *rows[32] = {};
   for (uint32_t lane = 0; lane < 8 * in.listCount; ++lane)
     rows[lane] = access.at(lane, 16, 16, true);
-  cta.shadow.begin(access.self(), warp.clock, warp.proxy);
-  for (int lane = 0; lane < 32; ++lane)
-    if (access.shared >> lane & 1)
-      cta.shadow.write(cta, access.addresses[lane], 16);
-  cta.counters.sharedStoreBytes += uint64_t(16) * __builtin_popcount(access.shared);
-  access.countConflicts(16);
+  access.countWrites(16);
+  ++cta.cluster.progress;
+  const Access self = access.self();
+  access.eachOwner([&](Cta &owner, uint32_t lanes) {
+    owner.shadow.begin(self, warp.clock, warp.proxy);
+    for (int lane = 0; lane < 32; ++lane)
+      if (lanes >> lane & 1)
+        owner.shadow.write(cta, access.addresses[lane], 16);
+  });
   for (uint32_t e = 0; e < in.listCount; ++e) {
     const uint32_t *from = warp.words(cta.program.lists[in.listBegin + e]);
     for (int lane = 0; lane < 32; ++lane)
@@ -286,6 +308,34 @@ bool attn::sim::executeFromGeneric(Cta &, Warp &warp, const Instr &in, uint32_t 
   for (int lane = 0; lane < 32; ++lane)
     if (mask >> lane & 1)
       warp.longs(in.dst)[lane] = warp.longs(in.src[0])[lane] & keep;
+  return true;
+}
+
+// PTX ISA "mapa": the same place in another CTA of the cluster.
+bool attn::sim::executeMapAddress(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1))
+      continue;
+    const uint32_t rank = warp.words(in.src[1])[lane];
+    if (rank >= cta.cluster.ctas.size()) {
+      cta.fail(Report::Kind::OutOfBounds, warp.index, in.line,
+               "maps an address to CTA " + std::to_string(rank) + " of a cluster of " +
+                   std::to_string(cta.cluster.ctas.size()));
+      return true;
+    }
+    const uint64_t address = warp.value(in.src[0], in.wide, lane);
+    setRegister(warp, in.dst, in.wide, lane,
+                (address & ~uint64_t(kRankMask)) | uint64_t(rank) << kRankShift);
+  }
+  return true;
+}
+
+// PTX ISA "getctarank"
+bool attn::sim::executeRankOf(Cta &, Warp &warp, const Instr &in, uint32_t mask) {
+  for (int lane = 0; lane < 32; ++lane)
+    if (mask >> lane & 1)
+      warp.words(in.dst)[lane] =
+          static_cast<uint32_t>((warp.value(in.src[0], in.wide, lane) & kRankMask) >> kRankShift);
   return true;
 }
 

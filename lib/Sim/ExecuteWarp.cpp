@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Instructions in which the lanes of a warp work together: shfl, vote, match, elect, redux. All
-// lanes of the member mask must be there; a warp of this machine that is split has lost some.
+// Instructions in which the lanes of a warp work together: bar.warp, shfl, vote, match, elect,
+// redux. All lanes of the member mask must be there; those that come first wait.
 #include "Handlers.h"
 #include "Machine.h"
 
@@ -9,14 +9,27 @@
 
 using namespace attn::sim;
 
-/// The members that the first lane names; false after a report: some are elsewhere.
+/// Waits for the members; false: they are not all there.
 static bool members(Cta &cta, Warp &warp, const Instr &in, int32_t operand, uint32_t mask) {
-  const uint32_t wanted = warp.words(operand)[__builtin_ctz(mask)] & warp.lanes;
-  if ((wanted & warp.live & ~mask) == 0)
-    return true;
-  cta.report(Report::Kind::DivergentBarrier, warp.index, in.line, 0, 0,
-             "expects the lanes " + hexText(wanted) + ", but only " + hexText(mask) + " are there");
-  return false;
+  const uint32_t *masks = warp.words(operand);
+  const uint32_t wanted = masks[__builtin_ctz(mask)];
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1))
+      continue;
+    if (masks[lane] != wanted) {
+      cta.report(Report::Kind::DivergentBarrier, warp.index, in.line, 0, 0,
+                 "has lanes with the member masks " + hexText(wanted) + " and " +
+                     hexText(masks[lane]));
+      return true;
+    }
+    if (!(wanted >> lane & 1)) {
+      cta.report(Report::Kind::DivergentBarrier, warp.index, in.line, 0, 0,
+                 "is run by lane " + std::to_string(lane) + ", which is not in the member mask " +
+                     hexText(wanted));
+      return true;
+    }
+  }
+  return cta.gather(warp, in, wanted, mask);
 }
 
 static void setPredicate(Warp &warp, int32_t offset, uint32_t mask, uint32_t value) {
@@ -26,9 +39,15 @@ static void setPredicate(Warp &warp, int32_t offset, uint32_t mask, uint32_t val
   to = (to & ~mask) | (value & mask);
 }
 
+// PTX ISA "bar.warp.sync"
+bool attn::sim::executeWarpSync(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
+  return members(cta, warp, in, in.src[0], mask);
+}
+
 // PTX ISA "shfl.sync": the segment of a lane is given by the bits of c that are set in its mask.
 bool attn::sim::executeShuffle(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
-  members(cta, warp, in, in.src[3], mask);
+  if (!members(cta, warp, in, in.src[3], mask))
+    return false;
   const uint32_t *a = warp.words(in.src[0]), *b = warp.words(in.src[1]), *c = warp.words(in.src[2]);
   uint32_t result[32], inside = 0;
   for (int lane = 0; lane < 32; ++lane) {
@@ -50,6 +69,10 @@ bool attn::sim::executeShuffle(Cta &cta, Warp &warp, const Instr &in, uint32_t m
       from = least | (amount & ~segment), there = from <= most;
     }
     inside |= uint32_t(there) << lane;
+    if (there && mask >> lane & 1 && !(mask >> (from & 31) & 1))
+      cta.report(Report::Kind::DivergentBarrier, warp.index, in.line, 0, 0,
+                 "reads lane " + std::to_string(from) + " from lane " + std::to_string(lane) +
+                     ", but only the lanes " + hexText(mask) + " take part");
     result[lane] = a[there ? from & 31 : lane];
   }
   if (in.dst != kNoOperand)
@@ -61,8 +84,9 @@ bool attn::sim::executeShuffle(Cta &cta, Warp &warp, const Instr &in, uint32_t m
 }
 
 bool attn::sim::executeVote(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
-  members(cta, warp, in, in.src[1], mask);
-  const uint32_t value = (*warp.words(in.src[0]) ^ (in.negated[0] ? ~0u : 0u)) & mask;
+  if (!members(cta, warp, in, in.src[1], mask))
+    return false;
+  const uint32_t value = (*warp.words(in.src[0]) ^ (in.negated ? ~0u : 0u)) & mask;
   const bool all = value == mask, any = value != 0;
   if (in.kind == 3) {
     for (int lane = 0; lane < 32; ++lane)
@@ -76,7 +100,8 @@ bool attn::sim::executeVote(Cta &cta, Warp &warp, const Instr &in, uint32_t mask
 }
 
 bool attn::sim::executeMatch(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
-  members(cta, warp, in, in.src[1], mask);
+  if (!members(cta, warp, in, in.src[1], mask))
+    return false;
   uint32_t result[32] = {};
   bool all = true;
   const int first = __builtin_ctz(mask);
@@ -104,7 +129,8 @@ bool attn::sim::executeActiveMask(Cta &, Warp &warp, const Instr &in, uint32_t m
 }
 
 bool attn::sim::executeElect(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
-  members(cta, warp, in, in.src[0], mask);
+  if (!members(cta, warp, in, in.src[0], mask))
+    return false;
   const int leader = __builtin_ctz(mask);
   for (int lane = 0; lane < 32 && in.dst != kNoOperand; ++lane)
     if (mask >> lane & 1)
@@ -114,7 +140,8 @@ bool attn::sim::executeElect(Cta &cta, Warp &warp, const Instr &in, uint32_t mas
 }
 
 bool attn::sim::executeRedux(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
-  members(cta, warp, in, in.src[1], mask);
+  if (!members(cta, warp, in, in.src[1], mask))
+    return false;
   const uint32_t *a = warp.words(in.src[0]);
   uint32_t result = a[__builtin_ctz(mask)];
   for (int lane = __builtin_ctz(mask) + 1; lane < 32; ++lane) {

@@ -10,6 +10,8 @@ namespace attn::sim {
 
 // Instr::flags of loads, stores and atomics.
 enum MemoryFlags : uint8_t { kStrong = 1, kAcquire = 2, kRelease = 4 };
+// Of mbarriers and barrier.cluster.
+enum BarrierFlags : uint8_t { kRelaxed = 1, kClusterScope = 2 };
 enum class AtomicOp : uint8_t { Add, And, Or, Xor, Exch, Cas, Min, Max, Inc, Dec };
 /// Type of the operands of an atomic, in Instr::flags >> 4.
 enum class AtomicType : uint8_t { Unsigned, Signed, Float };
@@ -24,8 +26,13 @@ bool executeUnpack(Cta &, Warp &, const Instr &, uint32_t mask);
 bool executeToGeneric(Cta &, Warp &, const Instr &, uint32_t mask);
 bool executeFromGeneric(Cta &, Warp &, const Instr &, uint32_t mask);
 bool executeNothing(Cta &, Warp &, const Instr &, uint32_t mask);
+bool executeMapAddress(Cta &, Warp &, const Instr &, uint32_t mask);
+bool executeRankOf(Cta &, Warp &, const Instr &, uint32_t mask);
 
 bool executeBarrier(Cta &, Warp &, const Instr &, uint32_t mask);
+bool executeClusterArrive(Cta &, Warp &, const Instr &, uint32_t mask);
+bool executeClusterWait(Cta &, Warp &, const Instr &, uint32_t mask);
+bool executeWarpSync(Cta &, Warp &, const Instr &, uint32_t mask);
 bool executeShuffle(Cta &, Warp &, const Instr &, uint32_t mask);
 bool executeVote(Cta &, Warp &, const Instr &, uint32_t mask);
 bool executeMatch(Cta &, Warp &, const Instr &, uint32_t mask);

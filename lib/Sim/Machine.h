@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The state of one CTA. Every lane has a program counter; a warp runs the lanes at the lowest rank
-// (Reconverge.cpp), which brings them together again. Asynchronous operations wait in queues until
-// the policy, or a warp that needs them, lets them take effect.
+// The state of the CTAs of a cluster, which run together. Every lane has a program counter; a warp
+// runs the lanes at the lowest rank (Reconverge.cpp), which brings them together again.
+// Asynchronous operations wait in queues until the policy, or a warp that needs them, lets them
+// take effect.
 #ifndef ATTN_SIM_MACHINE_H
 #define ATTN_SIM_MACHINE_H
 
@@ -23,6 +24,8 @@
 #include <vector>
 
 namespace attn::sim {
+
+struct Cta;
 
 class Random {
 public:
@@ -63,12 +66,17 @@ struct BulkOp {
 };
 
 struct Warp {
-  enum class Wait : uint8_t { None, Mbarrier, Named, Products, Registers };
+  enum class Wait : uint8_t { None, Named, Products, Registers };
+  /// What parked lanes wait for.
+  enum class Parked : uint8_t { Mbarrier, Cluster };
 
-  int index = 0;
+  Cta *cta = nullptr;
+  int index = 0;      ///< in the CTA
+  uint32_t agent = 0; ///< of clocks
   uint32_t lanes = 0; ///< that exist
   uint32_t live = 0;
-  uint32_t parked = 0;   ///< lanes that wait for an mbarrier
+  uint32_t parked = 0;   ///< lanes that wait for a barrier, or for other lanes: `gathered`
+  uint32_t gathered = 0; ///< at an instruction that others must reach
   bool converged = true; ///< all live lanes are at `pc`
   int32_t pc = 0;
   int32_t pcs[32] = {};
@@ -80,11 +88,15 @@ struct Warp {
   Clock fenceRelease, pendingAcquire;
 
   Wait wait = Wait::None;
-  bool resumed = false;     ///< what the warp waited for has come; the handler runs again
+  bool resumed = false; ///< what the warp waited for has come; the handler runs again
+  Parked parkedFor = Parked::Mbarrier;
   uint32_t waitAddress = 0; ///< of the mbarrier
-  uint32_t waitPhase = 0;   ///< parity, or number of the named barrier
+  uint32_t waitNamed = 0;   ///< number of the named barrier
   uint64_t failedKey = 0;   ///< place and barrier state of the last wait that failed
-  bool polling = false;     ///< parked by a test, which does not wait by itself
+
+  // barrier.cluster: lanes that have arrived and not waited yet, and the phase they arrived in.
+  uint32_t clusterArrived = 0, clusterPhase = 0;
+  int32_t clusterLine = 0;
 
   uint32_t registerCount = 0; ///< a thread, for setmaxnreg
 
@@ -115,8 +127,14 @@ struct Warp {
   uint64_t value(int32_t offset, bool wide, int lane) const {
     return wide ? longs(offset)[lane] : words(offset)[lane];
   }
+  uint64_t effective(const Address &address, int lane) const {
+    const uint64_t sum =
+        value(address.base, address.wide, lane) + static_cast<uint64_t>(address.offset);
+    return address.wide ? sum : static_cast<uint32_t>(sum);
+  }
+  void unpark() { parked = gathered = 0; }
   /// What follows is not ordered by releases so far.
-  void tick() { clock.raise(index, clock.get(index) + 1); }
+  void tick() { clock.raise(agent, clock.get(agent) + 1); }
   bool runnable() const { return wait == Wait::None && (live & ~parked) != 0; }
 };
 
@@ -126,8 +144,11 @@ struct Mbarrier {
   uint32_t agent = 0;  ///< of its copies; time: number of the phase + 1
   int64_t expected = 0, pending = 0, tx = 0;
   uint32_t phase = 0; ///< that runs
-  Clock arriving, arrivingProxy, completed, completedProxy;
+  /// What arrivals of this phase and of those that are over bring; [1]: those of the own CTA alone,
+  /// for waits of .cta scope, where there are others.
+  Clock arriving[2], arrivingProxy[2], completed[2], completedProxy[2];
   uint32_t initAgent = 0, initTime = 0;
+  int initWarp = 0;
   int32_t initLine = 0;
   bool initFenced = false;
   int copies = 0; ///< issued, not complete
@@ -145,6 +166,22 @@ struct NamedBarrier {
   std::vector<int> waiters;
 };
 
+/// A place in the shared memory of a CTA.
+struct Place {
+  Cta *cta = nullptr; ///< null after a report
+  uint32_t offset = 0;
+  uint8_t *bytes = nullptr;
+  explicit operator bool() const { return cta != nullptr; }
+};
+
+/// An access of another CTA to the shared memory of this one.
+struct RemoteUse {
+  uint32_t time = 0;
+  const Warp *warp = nullptr;
+  int32_t line = 0;
+  uint32_t phase = 0; ///< of arrivals: the end of this phase of the barrier orders it, too
+};
+
 struct LaneCopy {
   uint32_t offset;
   uint64_t from;
@@ -153,12 +190,22 @@ struct LaneCopy {
 
 /// A copy under way.
 struct Copy {
-  enum class Kind : uint8_t { TensorLoad, TensorStore, BulkLoad, BulkStore, CpAsync, CpArrive };
+  enum class Kind : uint8_t {
+    TensorLoad,
+    TensorStore,
+    BulkLoad,
+    BulkStore,
+    BulkShared, ///< from shared memory to that of another CTA
+    CpAsync,
+    CpArrive
+  };
   Kind kind = Kind::BulkLoad;
   int warp = 0;
   uint32_t number = 0; ///< in the stream of the warp (bulk or cp.async)
   int32_t line = 0;
-  int barrier = -1; ///< of loads
+  Cta *to = nullptr;  ///< whose shared memory it writes, and whose barriers it knows
+  int barrier = -1;   ///< of what it completes on
+  bool counts = true; ///< false: another CTA counts what a multicast reads
   TensorMap map;
   std::array<int64_t, 5> at{};
   uint32_t offset = 0;
@@ -166,7 +213,10 @@ struct Copy {
   uint32_t bytes = 0;
   uint32_t done = 0, steps = 1; ///< rows, or pieces
   std::vector<LaneCopy> lanes;
-  bool load() const { return kind == Kind::TensorLoad || kind == Kind::BulkLoad; }
+  /// Completes on an mbarrier.
+  bool load() const {
+    return kind == Kind::TensorLoad || kind == Kind::BulkLoad || kind == Kind::BulkShared;
+  }
 };
 
 /// What the CTAs of a launch share.
@@ -177,6 +227,8 @@ struct Grid {
   const Program &program;
   std::vector<GlobalBuffer> buffers; ///< by address
   std::vector<uint8_t> params;
+  std::array<uint32_t, 3> cluster{1, 1, 1};
+  bool explicitCluster = false;
   std::atomic<uint64_t> steps{0};
   std::atomic<uint64_t> reportCount{0};
   std::atomic<bool> stop{false};
@@ -187,12 +239,53 @@ struct Grid {
   std::string describe(uint64_t address) const;
 };
 
-struct Cta {
-  Cta(Grid &grid, int32_t index);
+/// CTAs that run together.
+struct Cluster {
+  Cluster(Grid &grid, int64_t number);
 
   Grid &grid;
+  std::array<uint32_t, 3> id{};
+  std::vector<std::unique_ptr<Cta>> ctas; ///< by rank
+  uint32_t agents = 0;                    ///< of clocks, given out so far
+  Random random;
+  std::vector<Report> reports;
+  std::set<std::tuple<Report::Kind, int32_t, int32_t>> reported;
+  bool stopped = false; ///< nothing more can be learned
+  bool finished = false;
+  uint64_t progress = 0; ///< counts what somebody who polls may wait for
+
+  // barrier.cluster
+  uint32_t phase = 0;
+  Clock arriving, arrivingProxy, completed, completedProxy;
+
+  void run();
+  /// Completes barrier.cluster if everybody is there.
+  void checkBarrier();
+  /// Live lanes that have not arrived at it.
+  int64_t missing() const;
+
+private:
+  /// Lets a copy take effect because nobody can run; false: there is none.
+  bool forceOne();
+  void forceRandom();
+  bool wakePolls();
+  uint64_t pollState() const;
+  void deadlock();
+  void finish();
+
+  std::vector<Warp *> warps;    ///< of all CTAs
+  std::vector<Warp *> runnable; ///< scratch
+  uint64_t lastPollState = 0, polls = 0;
+};
+
+struct Cta {
+  Cta(Cluster &cluster, uint32_t rank);
+
+  Cluster &cluster;
+  Grid &grid;
   const Program &program;
-  int32_t index;
+  uint32_t rank;     ///< in the cluster
+  int32_t index = 0; ///< in the grid
   std::array<uint32_t, 3> id{};
   int numWarps;
   std::vector<Warp> warps;
@@ -203,31 +296,26 @@ struct Cta {
   std::vector<Mbarrier> barriers;
   std::map<uint32_t, int> barrierAt; ///< by offset, dead ones included
   NamedBarrier named[16];
-  std::vector<Copy> copies;
+  std::vector<Copy> copies;                                 ///< that its warps issued
   std::map<uint32_t, std::pair<Clock, Clock>> strongClocks; ///< atomics on shared memory
-  int64_t registerPool = 65536;
+  int64_t registerPool = 0;
+  std::vector<uint8_t> constants; ///< of CTAs after the first of a cluster
+  std::map<std::pair<uint32_t, int>, RemoteUse> remoteUses; ///< by agent and barrier, or -1
   /// Line and operands of the products of every warpgroup, by number, while some warp lacks them.
   std::vector<std::deque<std::tuple<uint32_t, int32_t, uint64_t, uint64_t>>> issuedProducts;
   Counters counters;
   uint64_t classes[kNumClasses] = {};
-  std::vector<Report> reports;
-  std::set<std::tuple<Report::Kind, int32_t, int32_t>> reported;
-  Random random;
-  bool stopped = false; ///< nothing more can be learned
-  bool finished = false;
-  uint64_t progress = 0; ///< counts changes of barriers, for polls
   size_t bufferHint = 0;
-  std::vector<Warp *> runnable; ///< scratch
   std::unique_ptr<ProductTiles> tiles = std::make_unique<ProductTiles>();
 
-  void run();
+  void runWarp(Warp &warp, uint64_t limit);
   Counters allCounters() const;
+  bool alone() const { return cluster.ctas.size() == 1; }
 
-  // Agents of the clocks.
-  uint32_t productAgent(int warp) const { return numWarps + warp; }
-  uint32_t bulkAgent(int warp) const { return 2 * numWarps + warp; }
-  uint32_t cpAgent(int warp) const { return 3 * numWarps + warp; }
-  uint32_t barrierAgent(int barrier) const { return 4 * numWarps + barrier; }
+  // Agents of the clocks; an mbarrier gets its own when it is first initialised.
+  uint32_t productAgent(int warp) const { return warps[warp].agent + numWarps; }
+  uint32_t bulkAgent(int warp) const { return warps[warp].agent + 2 * numWarps; }
+  uint32_t cpAgent(int warp) const { return warps[warp].agent + 3 * numWarps; }
   Access access(const Warp &warp, const Instr &in) const;
 
   void report(Report::Kind kind, int warp, int32_t line, int32_t other, uint64_t address,
@@ -235,18 +323,31 @@ struct Cta {
   /// As report, and the CTA ends.
   void fail(Report::Kind kind, int warp, int32_t line, const std::string &text);
 
-  // Synchronisation (Barriers.cpp).
-  int barrierOf(Warp &warp, const Instr &in, uint64_t address, bool forCopy);
-  void arrive(int barrier, Warp &warp, int32_t line, int64_t count, bool release);
-  void expectTx(int barrier, Warp &warp, int32_t line, int64_t bytes);
-  void completeTx(int barrier, int warp, int32_t line, int64_t bytes);
-  void checkPhase(int barrier, int warp, int32_t line);
+  /// Waits until the lanes of `wanted` are at the instruction where those of `here` are. False: run
+  /// it again. A lane that cannot come is a report.
+  bool gather(Warp &warp, const Instr &in, uint32_t wanted, uint32_t here);
+
+  // Mbarriers of this CTA; `by`: a warp of the cluster, which is told what is wrong.
+  int mbarrierAt(const Warp &by, const Instr &in, uint32_t offset, bool forCopy);
+  std::string nameOf(const Mbarrier &barrier, const Warp &by) const;
+  void arrive(int barrier, const Warp &by, const Instr &in, int64_t count);
+  void arriveNow(int barrier, const Warp &by, int32_t line, int64_t count);
+  void expectTx(int barrier, const Warp &by, int32_t line, int64_t bytes);
+  void completeTx(int barrier, const Warp &by, int32_t line, int64_t bytes);
+  void checkPhase(int barrier, const Warp &by, int32_t line);
+
+  // Other synchronisation (Barriers.cpp).
   void checkNamed(int id);
   void wakeRegisters();
-  void exitLanes(Warp &warp, uint32_t mask, int32_t line);
+  void exitLanes(Warp &warp, uint32_t mask);
+  /// `by` uses shared memory of this CTA, which must not end before that is over.
+  void noteRemote(const Warp &by, int32_t line, int barrier = -1);
 
   // Asynchronous operations.
   void start(Copy &&copy, Warp &warp, const Instr &in, int lane);
+  /// To CTA `to`, at the place and with the barrier at the offsets given.
+  void startLoad(Copy copy, Warp &warp, const Instr &in, Cta &to, uint32_t barrierOffset);
+  void startStore(Copy &&copy, Warp &warp, const Instr &in, int lane);
   void issue(Copy &&copy); ///< takes effect as the policy says
   /// Does `steps` pieces of copy `i`; removes it when it is complete.
   void advance(size_t i, uint32_t steps);
@@ -258,24 +359,22 @@ struct Cta {
   void issuedProduct(Warp &warp);
 
   // Memory.
-  /// Bytes of shared memory at `address`, or null after a report.
-  uint8_t *sharedAt(Warp &warp, const Instr &in, uint64_t address, uint32_t bytes, uint32_t align,
-                    const char *verb);
+  /// Shared memory of the cluster at an address of a space.
+  Place sharedAt(const Warp &warp, const Instr &in, Space space, uint64_t address, uint32_t bytes,
+                 uint32_t align, const char *verb);
   uint8_t *globalAt(int warp, int32_t line, uint64_t address, uint32_t bytes, bool write,
                     const char *what);
 
+  std::string waitText(const Warp &warp) const;
+  /// Everything has returned: is all that was started known to be complete?
+  void finish();
+
 private:
-  void runWarp(Warp &warp, uint64_t limit);
   uint32_t pick(Warp &warp);
   void jump(Warp &warp, const Instr &in, uint32_t mask, uint32_t taken);
   void stay(Warp &warp, uint32_t mask, uint32_t waiting);
   void touch(Warp &warp, const Instr &in);
-  bool forceOne();
-  void forceRandom();
-  bool wakePolls();
-  void deadlock();
-  void finish();
-  std::string waitText(const Warp &warp) const;
+  uint32_t special(const SpecialRegister &which, uint32_t thread) const;
 };
 
 Counters sum(const Counters &a, const Counters &b);

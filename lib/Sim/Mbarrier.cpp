@@ -9,118 +9,166 @@ using namespace attn::sim;
 
 static constexpr int64_t kMostTx = (1 << 20) - 1;
 
-static std::string nameOf(const Mbarrier &barrier) {
-  return "mbarrier " + sharedText(barrier.offset);
+std::string Cta::nameOf(const Mbarrier &barrier, const Warp &by) const {
+  return "mbarrier " + sharedText(barrier.offset) +
+         (by.cta == this ? "" : " of CTA " + std::to_string(index));
 }
 
-/// Number of the barrier that `address` names, or -1 after a report.
-int Cta::barrierOf(Warp &warp, const Instr &in, uint64_t address, bool forCopy) {
-  if (!sharedAt(warp, in, address & ~kWindowMask, 8, 8, "uses an mbarrier at"))
-    return -1;
-  const uint32_t offset = static_cast<uint32_t>(address & ~kWindowMask) - kSharedBase;
+/// Number of the barrier at `offset`, or -1 after a report.
+int Cta::mbarrierAt(const Warp &by, const Instr &in, uint32_t offset, bool forCopy) {
   auto found = barrierAt.find(offset);
   if (found == barrierAt.end() || !barriers[found->second].live) {
-    fail(Report::Kind::BarrierMisuse, warp.index, in.line,
-         "uses the mbarrier " + sharedText(offset) + ", which is not initialised");
+    Mbarrier none;
+    none.offset = offset;
+    by.cta->fail(Report::Kind::BarrierMisuse, by.index, in.line,
+                 "uses the " + nameOf(none, by) + ", which is not initialised");
     return -1;
   }
   const Mbarrier &barrier = barriers[found->second];
-  if (warp.clock.get(barrier.initAgent) < barrier.initTime)
-    report(Report::Kind::DataRace, warp.index, in.line, barrier.initLine, offset,
-           "uses the " + nameOf(barrier) + ", initialised by warp " +
-               std::to_string(barrier.initAgent) + " at line " + std::to_string(barrier.initLine) +
-               ": no barrier orders the two");
-  else if (forCopy && !barrier.initFenced && warp.proxy.get(barrier.initAgent) < barrier.initTime)
-    report(Report::Kind::MissingProxyFence, warp.index, in.line, barrier.initLine, offset,
-           "issues a copy that completes on the " + nameOf(barrier) + ", initialised at line " +
-               std::to_string(barrier.initLine) +
-               ": no fence.mbarrier_init or fence.proxy.async is between");
+  if (by.clock.get(barrier.initAgent) < barrier.initTime)
+    by.cta->report(Report::Kind::DataRace, by.index, in.line, barrier.initLine, offset,
+                   "uses the " + nameOf(barrier, by) + ", initialised by warp " +
+                       std::to_string(barrier.initWarp) + " at line " +
+                       std::to_string(barrier.initLine) + ": no barrier orders the two");
+  else if (forCopy && !barrier.initFenced && by.proxy.get(barrier.initAgent) < barrier.initTime)
+    by.cta->report(Report::Kind::MissingProxyFence, by.index, in.line, barrier.initLine, offset,
+                   "issues a copy that completes on the " + nameOf(barrier, by) +
+                       ", initialised at line " + std::to_string(barrier.initLine) +
+                       ": no fence.mbarrier_init or fence.proxy.async is between");
   return found->second;
 }
 
-void Cta::checkPhase(int index, int warp, int32_t line) {
+void Cta::checkPhase(int index, const Warp &by, int32_t line) {
   Mbarrier &barrier = barriers[index];
   if (barrier.pending != 0 || barrier.tx > 0)
     return;
-  const std::string phase = "phase " + std::to_string(barrier.phase) + " of the " + nameOf(barrier);
+  const std::string phase =
+      "phase " + std::to_string(barrier.phase) + " of the " + nameOf(barrier, by);
   if (barrier.tx < 0)
-    return fail(Report::Kind::BarrierMisuse, warp, line,
-                "completes copies of " + std::to_string(-barrier.tx) + " bytes more than " + phase +
-                    " expects");
+    return by.cta->fail(Report::Kind::BarrierMisuse, by.index, line,
+                        "completes copies of " + std::to_string(-barrier.tx) + " bytes more than " +
+                            phase + " expects");
   if (barrier.copies > 0)
-    return fail(Report::Kind::BarrierMisuse, warp, line,
-                "completes " + phase + " while the copy of line " +
-                    std::to_string(barrier.lastCopyLine) +
-                    " is under way: fewer bytes are expected than copied");
+    return by.cta->fail(Report::Kind::BarrierMisuse, by.index, line,
+                        "completes " + phase + " while the copy of line " +
+                            std::to_string(barrier.lastCopyLine) +
+                            " is under way: fewer bytes are expected than copied");
   ++barrier.phase;
-  ++progress;
   barrier.pending = barrier.expected;
-  barrier.arriving.raise(barrier.agent, barrier.phase);
-  barrier.completed = barrier.arriving;
-  barrier.completedProxy = barrier.arrivingProxy;
+  for (int scope = 0; scope < (alone() ? 1 : 2); ++scope) {
+    barrier.arriving[scope].raise(barrier.agent, barrier.phase);
+    barrier.completed[scope] = barrier.arriving[scope];
+    barrier.completedProxy[scope] = barrier.arrivingProxy[scope];
+  }
   for (Warp &waiter : warps)
     if (waiter.parked && (waiter.waitAddress == barrier.offset || !waiter.converged))
-      waiter.parked = 0;
+      waiter.unpark();
 }
 
-void Cta::arrive(int index, Warp &warp, int32_t line, int64_t count, bool release) {
+/// "Parallel Synchronization ...: scope": an arrival of .cta scope tells other CTAs nothing.
+void Cta::arrive(int index, const Warp &by, const Instr &in, int64_t count) {
   Mbarrier &barrier = barriers[index];
-  if (release) {
-    barrier.arriving.join(warp.clock);
-    barrier.arrivingProxy.join(warp.proxy);
+  const bool relaxed = in.flags & kRelaxed, remote = by.cta != this;
+  const Clock &clock = relaxed ? by.fenceRelease : by.clock;
+  if (!remote || in.flags & kClusterScope) {
+    barrier.arriving[0].join(clock);
+    if (!relaxed)
+      barrier.arrivingProxy[0].join(by.proxy);
   }
-  if (count > barrier.pending)
-    return fail(Report::Kind::BarrierMisuse, warp.index, line,
-                "arrives " + std::to_string(count) + " times at the " + nameOf(barrier) +
-                    ", whose phase " + std::to_string(barrier.phase) + " expects " +
-                    std::to_string(barrier.pending) + " more");
-  barrier.pending -= count;
-  checkPhase(index, warp.index, line);
+  if (!remote && !alone()) {
+    barrier.arriving[1].join(clock);
+    if (!relaxed)
+      barrier.arrivingProxy[1].join(by.proxy);
+  }
+  if (remote)
+    noteRemote(by, in.line, index);
+  arriveNow(index, by, in.line, count);
 }
 
-void Cta::expectTx(int index, Warp &warp, int32_t line, int64_t bytes) {
+void Cta::arriveNow(int index, const Warp &by, int32_t line, int64_t count) {
+  Mbarrier &barrier = barriers[index];
+  if (count > barrier.pending || count < 0)
+    return by.cta->fail(Report::Kind::BarrierMisuse, by.index, line,
+                        "arrives " + std::to_string(count) + " times at the " +
+                            nameOf(barrier, by) + ", whose phase " + std::to_string(barrier.phase) +
+                            " expects " + std::to_string(barrier.pending) + " more");
+  barrier.pending -= count;
+  ++cluster.progress;
+  checkPhase(index, by, line);
+}
+
+void Cta::expectTx(int index, const Warp &by, int32_t line, int64_t bytes) {
   Mbarrier &barrier = barriers[index];
   barrier.tx += bytes;
+  ++cluster.progress;
   if (barrier.tx > kMostTx)
-    fail(Report::Kind::BarrierMisuse, warp.index, line,
-         "expects " + std::to_string(barrier.tx) + " bytes at the " + nameOf(barrier) +
-             ", the most is " + std::to_string(kMostTx));
+    by.cta->fail(Report::Kind::BarrierMisuse, by.index, line,
+                 "expects " + std::to_string(barrier.tx) + " bytes at the " + nameOf(barrier, by) +
+                     ", at most " + std::to_string(kMostTx) + " are possible");
 }
 
-void Cta::completeTx(int index, int warp, int32_t line, int64_t bytes) {
+void Cta::completeTx(int index, const Warp &by, int32_t line, int64_t bytes) {
   Mbarrier &barrier = barriers[index];
   barrier.tx -= bytes;
+  ++cluster.progress;
   if (barrier.tx < -kMostTx)
-    return fail(Report::Kind::BarrierMisuse, warp, line,
-                "completes " + std::to_string(-barrier.tx) + " bytes at the " + nameOf(barrier) +
-                    " that nobody expects");
-  checkPhase(index, warp, line);
+    return by.cta->fail(Report::Kind::BarrierMisuse, by.index, line,
+                        "completes " + std::to_string(-barrier.tx) + " bytes at the " +
+                            nameOf(barrier, by) + " that nobody expects");
+  checkPhase(index, by, line);
 }
 
-static uint64_t addressOf(const Warp &warp, const Instr &in, int lane) {
-  const uint64_t address =
-      warp.value(in.src[0], in.wideAddress, lane) + static_cast<uint64_t>(in.imm);
-  return in.wideAddress ? address : static_cast<uint32_t>(address);
+namespace {
+/// An mbarrier of the cluster.
+struct Named {
+  Cta *owner = nullptr;
+  int index = -1;
+  explicit operator bool() const { return index >= 0; }
+  Mbarrier &operator*() const { return owner->barriers[index]; }
+};
+} // namespace
+
+static Named named(Cta &cta, const Warp &warp, const Instr &in, int lane) {
+  Named result;
+  const Place place =
+      cta.sharedAt(warp, in, in.space, warp.effective(in.at, lane), 8, 8, "uses an mbarrier at");
+  if (!place)
+    return result;
+  result.owner = place.cta;
+  result.index = place.cta->mbarrierAt(warp, in, place.offset, false);
+  return result;
+}
+
+/// What PTX allows on mbarriers of the own CTA only.
+static void remoteObject(Cta &cta, const Warp &warp, const Instr &in) {
+  cta.fail(Report::Kind::BarrierMisuse, warp.index, in.line,
+           "names an mbarrier of another CTA, expected one of its own");
 }
 
 bool attn::sim::executeMbarrierInit(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1))
       continue;
-    const uint64_t address = addressOf(warp, in, lane) & ~kWindowMask;
-    if (!cta.sharedAt(warp, in, address, 8, 8, "initialises an mbarrier at"))
+    const Place place = cta.sharedAt(warp, in, in.space, warp.effective(in.at, lane), 8, 8,
+                                     "initialises an mbarrier at");
+    if (!place)
       continue;
-    const uint32_t offset = static_cast<uint32_t>(address) - kSharedBase;
+    if (place.cta != &cta) {
+      remoteObject(cta, warp, in);
+      continue;
+    }
+    const uint32_t offset = place.offset;
     auto [found, isNew] = cta.barrierAt.emplace(offset, static_cast<int>(cta.barriers.size()));
     if (isNew) {
       cta.barriers.emplace_back();
-      cta.barriers.back().agent = cta.barrierAgent(found->second);
+      cta.barriers.back().agent = cta.cluster.agents++;
+      cta.barriers.back().offset = offset;
     }
     Mbarrier &barrier = cta.barriers[found->second];
     const int64_t count = static_cast<int32_t>(warp.words(in.src[1])[lane]);
     if (barrier.live)
       cta.report(Report::Kind::BarrierMisuse, warp.index, in.line, barrier.initLine, offset,
-                 "initialises the " + nameOf(barrier) + " again without mbarrier.inval");
+                 "initialises the " + cta.nameOf(barrier, warp) + " again without mbarrier.inval");
     if (count < 1 || count > kMostTx) {
       cta.fail(Report::Kind::BarrierMisuse, warp.index, in.line,
                "initialises an mbarrier for " + std::to_string(count) + " arrivals");
@@ -131,11 +179,11 @@ bool attn::sim::executeMbarrierInit(Cta &cta, Warp &warp, const Instr &in, uint3
     cta.shadow.begin(access, warp.clock, warp.proxy);
     cta.shadow.write(cta, offset, 8);
     barrier.live = true;
-    barrier.offset = offset;
     barrier.expected = barrier.pending = count;
     barrier.tx = 0;
-    barrier.initAgent = warp.index;
-    barrier.initTime = warp.clock.get(warp.index);
+    barrier.initAgent = warp.agent;
+    barrier.initTime = warp.clock.get(warp.agent);
+    barrier.initWarp = warp.index;
     barrier.initLine = in.line;
     barrier.initFenced = false;
     barrier.seen.assign(cta.numWarps, -2);
@@ -149,14 +197,18 @@ bool attn::sim::executeMbarrierInvalidate(Cta &cta, Warp &warp, const Instr &in,
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1))
       continue;
-    const int index = cta.barrierOf(warp, in, addressOf(warp, in, lane), false);
-    if (index < 0)
+    const Named name = named(cta, warp, in, lane);
+    if (!name)
       continue;
-    Mbarrier &barrier = cta.barriers[index];
+    if (name.owner != &cta) {
+      remoteObject(cta, warp, in);
+      continue;
+    }
+    Mbarrier &barrier = *name;
     if (barrier.copies)
       cta.report(Report::Kind::BarrierMisuse, warp.index, in.line, barrier.lastCopyLine,
                  barrier.offset,
-                 "invalidates the " + nameOf(barrier) + " while copies are under way");
+                 "invalidates the " + cta.nameOf(barrier, warp) + " while copies are under way");
     barrier.live = false;
     Access access = cta.access(warp, in);
     access.what = Access::What::Object;
@@ -174,18 +226,26 @@ bool attn::sim::executeMbarrierArrive(Cta &cta, Warp &warp, const Instr &in, uin
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1))
       continue;
-    const int index = cta.barrierOf(warp, in, addressOf(warp, in, lane), false);
-    if (index < 0)
+    const Named name = named(cta, warp, in, lane);
+    if (!name)
       continue;
     const uint32_t operand = in.src[1] == kNoOperand ? 1 : warp.words(in.src[1])[lane];
     const bool expects = in.kind & 1;
+    const int64_t count = expects ? 1 : static_cast<int32_t>(operand);
     if (in.dst != kNoOperand)
-      warp.longs(in.dst)[lane] = cta.barriers[index].phase;
+      warp.longs(in.dst)[lane] = (*name).phase;
     if (expects)
-      cta.expectTx(index, warp, in.line, operand);
-    if (in.kind & 2)
-      --cta.barriers[index].expected;
-    cta.arrive(index, warp, in.line, expects ? 1 : operand, !(in.flags & kStrong));
+      name.owner->expectTx(name.index, warp, in.line, operand);
+    if (in.kind & 2) {
+      (*name).expected -= count;
+      if (count < 0 || (*name).expected < 0) {
+        cta.fail(Report::Kind::BarrierMisuse, warp.index, in.line,
+                 "drops " + std::to_string(count) + " arrivals of the " +
+                     name.owner->nameOf(*name, warp) + ", more than it expects");
+        continue;
+      }
+    }
+    name.owner->arrive(name.index, warp, in, count);
   }
   warp.tick();
   return true;
@@ -195,14 +255,16 @@ bool attn::sim::executeMbarrierTx(Cta &cta, Warp &warp, const Instr &in, uint32_
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1))
       continue;
-    const int index = cta.barrierOf(warp, in, addressOf(warp, in, lane), false);
-    if (index < 0)
+    const Named name = named(cta, warp, in, lane);
+    if (!name)
       continue;
     const uint32_t bytes = warp.words(in.src[1])[lane];
+    if (name.owner != &cta)
+      name.owner->noteRemote(warp, in.line, name.index);
     if (in.kind)
-      cta.expectTx(index, warp, in.line, bytes);
+      name.owner->expectTx(name.index, warp, in.line, bytes);
     else
-      cta.completeTx(index, warp.index, in.line, bytes);
+      name.owner->completeTx(name.index, warp, in.line, bytes);
   }
   return true;
 }
@@ -217,38 +279,52 @@ static bool isComplete(Cta &cta, Warp &warp, const Instr &in, Mbarrier &barrier,
     const int64_t meant = seen + 1 + (((seen + 1) & 1) != parity);
     if (now >= meant + 2)
       cta.report(Report::Kind::BarrierMisuse, warp.index, in.line, 0, barrier.offset,
-                 "waits for phase " + std::to_string(meant) + " of the " + nameOf(barrier) +
-                     " by its parity, but phase " + std::to_string(now) +
-                     " runs: a phase was skipped");
+                 "waits for phase " + std::to_string(meant) + " of the " +
+                     cta.nameOf(barrier, warp) + " by its parity, but phase " +
+                     std::to_string(now) + " runs: a phase was skipped");
   }
   return (now & 1) != parity;
 }
 
+/// Asks for the phase of one lane.
+static bool ask(Cta &cta, Warp &warp, const Instr &in, int lane, uint64_t phase,
+                const Mbarrier *&failed) {
+  const Named name = named(cta, warp, in, lane);
+  if (name && name.owner != &cta) {
+    remoteObject(cta, warp, in);
+    return true;
+  }
+  if (!name)
+    return true;
+  Mbarrier &barrier = *name;
+  if (!isComplete(cta, warp, in, barrier, phase)) {
+    failed = &barrier;
+    return false;
+  }
+  barrier.seen[warp.index] = static_cast<int64_t>(barrier.phase) - 1;
+  const int scope = cta.alone() || in.flags & kClusterScope ? 0 : 1;
+  if (in.flags & kRelaxed) {
+    warp.pendingAcquire.join(barrier.completed[scope]);
+  } else {
+    warp.clock.join(barrier.completed[scope]);
+    warp.proxy.join(barrier.completedProxy[scope]);
+  }
+  return true;
+}
+
 bool attn::sim::executeMbarrierWait(Cta &cta, Warp &warp, const Instr &in, uint32_t mask) {
   uint32_t complete = 0;
-  uint32_t failedOffset = 0, failedPhase = 0;
+  const Mbarrier *failed = nullptr;
   uint64_t lastAddress = ~uint64_t(0), lastPhase = 0;
   bool lastResult = false;
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1))
       continue;
-    const uint64_t address = addressOf(warp, in, lane);
+    const uint64_t address = warp.effective(in.at, lane);
     const uint64_t phase = warp.value(in.src[1], !(in.kind & 1), lane);
     if (address != lastAddress || phase != lastPhase) {
       lastAddress = address, lastPhase = phase;
-      const int index = cta.barrierOf(warp, in, address, false);
-      lastResult = index < 0 || isComplete(cta, warp, in, cta.barriers[index], phase);
-      if (index >= 0 && lastResult) {
-        Mbarrier &barrier = cta.barriers[index];
-        barrier.seen[warp.index] = static_cast<int64_t>(barrier.phase) - 1;
-        if (!(in.flags & kStrong)) {
-          warp.clock.join(barrier.completed);
-          warp.proxy.join(barrier.completedProxy);
-        }
-      } else if (index >= 0) {
-        failedOffset = cta.barriers[index].offset;
-        failedPhase = cta.barriers[index].phase;
-      }
+      lastResult = ask(cta, warp, in, lane, phase, failed);
     }
     complete |= uint32_t(lastResult) << lane;
   }
@@ -257,14 +333,13 @@ bool attn::sim::executeMbarrierWait(Cta &cta, Warp &warp, const Instr &in, uint3
   if (complete == mask)
     return true;
   // The first failure is told to the program; if it asks again, it waits.
-  const uint64_t key = uint64_t(in.line) << 40 ^ uint64_t(failedPhase) << 20 ^ failedOffset ^ 1;
+  const uint64_t key = uint64_t(in.line) << 40 ^ uint64_t(failed->phase) << 20 ^ failed->offset ^ 1;
   if (warp.failedKey != key || complete != 0) {
     warp.failedKey = key;
     return true;
   }
   warp.parked |= mask;
-  warp.waitAddress = failedOffset;
-  warp.waitPhase = failedPhase;
-  warp.polling = in.kind & 2;
+  warp.parkedFor = Warp::Parked::Mbarrier;
+  warp.waitAddress = failed->offset;
   return false;
 }

@@ -7,6 +7,8 @@
 #ifndef ATTN_SIM_PROGRAM_H
 #define ATTN_SIM_PROGRAM_H
 
+#include "Special.h"
+
 #include "attn/Sim/Sim.h"
 
 #include <cstdint>
@@ -26,9 +28,17 @@ using Handler = bool (*)(Cta &, Warp &, const Instr &, uint32_t mask);
 enum class Flow : uint8_t { Next, Branch, Exit };
 enum class Class : uint8_t { Alu, Fp, Sfu, Load, Store, Branch, Barrier, Other };
 constexpr int kNumClasses = 8;
-enum class Space : uint8_t { Generic, Global, Shared, Local, Param };
+/// Shared: of the own CTA; Cluster: of any CTA of the cluster.
+enum class Space : uint8_t { Generic, Global, Shared, Cluster, Local, Param };
 
 constexpr int32_t kNoOperand = INT32_MIN;
+
+/// [base + offset]
+struct Address {
+  int64_t offset = 0;
+  int32_t base = kNoOperand;
+  bool wide = false; ///< the base has 8-byte slots; the sum has as many bits as the base
+};
 
 struct Instr {
   Handler run = nullptr;
@@ -39,7 +49,6 @@ struct Instr {
   Class cls = Class::Alu;
   bool aligned = false; ///< every lane of the warp must be there
   bool wide = false;    ///< data registers have 8-byte slots
-  bool wideAddress = false;
   bool isSigned = false;
   Space space = Space::Generic;
   uint8_t width = 0; ///< bytes of an element
@@ -48,10 +57,11 @@ struct Instr {
   int32_t target = 0;
   int32_t dst = kNoOperand, dst2 = kNoOperand;
   int32_t src[4] = {kNoOperand, kNoOperand, kNoOperand, kNoOperand};
-  bool negated[2] = {false, false}; ///< predicate operands
+  bool negated = false; ///< the predicate among the operands
   int64_t imm = 0;
-  int64_t imm2 = 0;
-  bool wide2 = false;
+  Address at;     ///< of accesses, mbarriers; of copies: in shared memory
+  Address global; ///< of copies: global memory, a tensor map, or where shared memory is read
+  Address signal; ///< of copies: the mbarrier
   uint32_t listBegin = 0, listCount = 0;   ///< operands in Program::lists
   uint32_t touchBegin = 0, touchCount = 0; ///< in Program::touches
 };
@@ -68,7 +78,8 @@ struct WgmmaShape {
 
 struct SpecialRegister {
   int32_t offset;
-  std::string name;
+  Special id;
+  uint8_t axis;
 };
 
 struct Program {
@@ -80,9 +91,13 @@ struct Program {
   std::vector<int32_t> touches;
   std::vector<WgmmaShape> shapes;
   std::vector<uint8_t> constants;
+  /// Those that are addresses in shared memory: offset, whether of 8 bytes.
+  std::vector<std::pair<uint32_t, bool>> sharedConstants;
   std::vector<SpecialRegister> specials;
   uint32_t registerBytes = 0;
   uint32_t numRegisters = 0;
+  uint32_t maxRegisters = 0; ///< a thread, 0: what the SM has for it
+  uint32_t minCtasPerSm = 1;
   uint32_t staticShared = 0; ///< bytes before dynamic shared memory
   uint32_t localBytes = 0;   ///< a thread
   std::vector<uint32_t> paramOffsets;
@@ -110,6 +125,11 @@ void addConversions(AluTable &table);
 /// Shared memory starts here, as on sm_90 where the first KiB belongs to the system.
 constexpr uint32_t kSharedBase = 1024;
 constexpr uint32_t kMaxShared = 232448; ///< bytes a CTA of sm_90 may have
+/// Addresses in the shared memory of a cluster: the rank of the CTA from this bit on.
+constexpr int kRankShift = 24;
+constexpr uint32_t kRankMask = 0xFFu << kRankShift;
+constexpr uint64_t kMaxCluster = 8;       ///< CTAs of a cluster on every GPU that has clusters
+constexpr uint32_t kMaxRegisters = 65536; ///< of an SM
 
 /// Addresses of the other windows in the generic space; no host pointer looks like this.
 constexpr uint64_t kSharedWindow = uint64_t(0xA1) << 56;

@@ -2,6 +2,7 @@
 //
 // Kernel bodies: scopes, registers, labels, instructions and their operands.
 #include "PtxParser.h"
+#include "Special.h"
 
 #include <algorithm>
 
@@ -234,45 +235,13 @@ bool PtxParser::negatedPredicate(PtxKernel &kernel, PtxScopes &scopes, PtxOperan
   return true;
 }
 
-/// Special registers (PTX ISA, "Special registers"); `axes`: they have parts .x, .y and .z.
-static bool isSpecial(std::string_view name, bool &axes) {
-  static const std::string_view kAxes[] = {"%tid",           "%ntid",          "%ctaid",
-                                           "%nctaid",        "%clusterid",     "%nclusterid",
-                                           "%cluster_ctaid", "%cluster_nctaid"};
-  static const std::string_view kPlain[] = {"%laneid",
-                                            "%warpid",
-                                            "%nwarpid",
-                                            "%smid",
-                                            "%nsmid",
-                                            "%gridid",
-                                            "%cluster_ctarank",
-                                            "%cluster_nctarank",
-                                            "%is_explicit_cluster",
-                                            "%lanemask_eq",
-                                            "%lanemask_le",
-                                            "%lanemask_lt",
-                                            "%lanemask_ge",
-                                            "%lanemask_gt",
-                                            "%clock",
-                                            "%clock_hi",
-                                            "%clock64",
-                                            "%globaltimer",
-                                            "%globaltimer_lo",
-                                            "%globaltimer_hi",
-                                            "%total_smem_size",
-                                            "%aggr_smem_size",
-                                            "%dynamic_smem_size"};
-  axes = std::find(std::begin(kAxes), std::end(kAxes), name) != std::end(kAxes);
-  return axes || std::find(std::begin(kPlain), std::end(kPlain), name) != std::end(kPlain);
-}
-
 bool PtxParser::special(const PtxToken &name, PtxOperand &result) {
-  bool axes = false;
-  if (!isSpecial(name.text, axes))
+  const SpecialName *found = findSpecial(name.text);
+  if (!found)
     return failAt(name.line, "unknown name " + quotePtx(name.text));
   result.kind = PtxOperand::Kind::Special;
   result.text = name.text;
-  if (!axes)
+  if (!found->axes)
     return true;
   if (!token.isDotted("x") && !token.isDotted("y") && !token.isDotted("z"))
     return expected("'.x', '.y' or '.z' after " + quotePtx(name.text));

@@ -4,8 +4,10 @@
 #include "Machine.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstring>
+#include <exception>
+#include <new>
 #include <thread>
 
 using namespace attn;
@@ -60,7 +62,7 @@ std::string attn::sim::sharedText(uint64_t offset) { return "shared+" + hexText(
 
 void Cta::report(ReportKind kind, int warp, int32_t line, int32_t other, uint64_t address,
                  const std::string &text) {
-  if (stopped || !reported.emplace(kind, line, other).second)
+  if (cluster.stopped || !cluster.reported.emplace(kind, line, other).second)
     return;
   Report entry;
   entry.kind = kind;
@@ -73,34 +75,46 @@ void Cta::report(ReportKind kind, int warp, int32_t line, int32_t other, uint64_
                std::to_string(index) + " " + text;
   if (kind == ReportKind::Deadlock)
     entry.text = "line " + std::to_string(line) + ": in CTA " + std::to_string(index) + " " + text;
-  reports.push_back(std::move(entry));
-  if (reports.size() >= grid.launch.maxReports)
-    stopped = true;
+  cluster.reports.push_back(std::move(entry));
+  if (cluster.reports.size() >= grid.launch.maxReports)
+    cluster.stopped = true;
 }
 
 void Cta::fail(ReportKind kind, int warp, int32_t line, const std::string &text) {
   report(kind, warp, line, 0, 0, text);
-  stopped = true;
+  cluster.stopped = true;
 }
 
-uint8_t *Cta::sharedAt(Warp &warp, const Instr &in, uint64_t address, uint32_t bytes,
-                       uint32_t align, const char *verb) {
-  const uint64_t offset = address - kSharedBase;
-  if (address < kSharedBase || offset > sharedBytes || bytes > sharedBytes - offset) {
-    report(ReportKind::OutOfBounds, warp.index, in.line, 0, offset,
-           std::string(verb) + " shared address " + hexText(address) + ", which is " +
-               (address < kSharedBase
-                    ? "before shared memory"
-                    : sharedText(offset) + " of " + std::to_string(sharedBytes) + " bytes"));
-    return nullptr;
+Place Cta::sharedAt(const Warp &warp, const Instr &in, Space space, uint64_t address,
+                    uint32_t bytes, uint32_t align, const char *verb) {
+  auto outside = [&](const std::string &where) {
+    report(ReportKind::OutOfBounds, warp.index, in.line, 0, address,
+           std::string(verb) + " shared address " + hexText(address) + ", which is " + where);
+    return Place();
+  };
+  if (space == Space::Generic) {
+    if ((address & kWindowMask) != kSharedWindow)
+      return outside("a generic address of another space");
+    address &= ~kWindowMask;
   }
+  const uint64_t owner = address >> kRankShift, local = address & ~uint64_t(kRankMask);
+  if (owner >= cluster.ctas.size() || local > UINT32_MAX)
+    return outside("in no CTA of the cluster");
+  if (space == Space::Shared && owner != rank)
+    return outside("in another CTA, expected .shared::cluster");
+  Cta &to = *cluster.ctas[owner];
+  const uint64_t offset = local - kSharedBase;
+  if (local < kSharedBase)
+    return outside("before shared memory");
+  if (offset > sharedBytes || bytes > sharedBytes - offset)
+    return outside(sharedText(offset) + " of " + std::to_string(sharedBytes) + " bytes");
   if (address % align) {
     report(ReportKind::Misaligned, warp.index, in.line, 0, offset,
            std::string(verb) + " " + sharedText(offset) + ", expected a multiple of " +
                std::to_string(align));
-    return nullptr;
+    return Place();
   }
-  return &shared[offset];
+  return {&to, static_cast<uint32_t>(offset), &to.shared[offset]};
 }
 
 uint8_t *Grid::find(uint64_t address, uint64_t bytes, bool write, size_t &hint) const {
@@ -146,6 +160,8 @@ uint8_t *Cta::globalAt(int warp, int32_t line, uint64_t address, uint32_t bytes,
 /// With the instructions by class.
 Counters Cta::allCounters() const {
   Counters all = counters;
+  for (uint64_t count : classes)
+    all.instructions += count;
   auto of = [&](Class cls) { return classes[static_cast<int>(cls)]; };
   all.alu = of(Class::Alu);
   all.fp = of(Class::Fp);
@@ -154,23 +170,64 @@ Counters Cta::allCounters() const {
   all.stores = of(Class::Store);
   all.branches = of(Class::Branch);
   all.barriers = of(Class::Barrier);
+  all.other = of(Class::Other);
   return all;
 }
 
 Counters attn::sim::sum(const Counters &a, const Counters &b) {
   Counters result = a;
-  for (uint64_t Counters::*field :
-       {&Counters::instructions, &Counters::alu, &Counters::fp, &Counters::sfu, &Counters::loads,
-        &Counters::stores, &Counters::branches, &Counters::barriers, &Counters::globalLoadBytes,
-        &Counters::globalStoreBytes, &Counters::sharedLoadBytes, &Counters::sharedStoreBytes,
-        &Counters::tmaLoads, &Counters::tmaLoadBytes, &Counters::tmaStoreBytes, &Counters::wgmmas,
-        &Counters::bankConflicts})
+  for (uint64_t Counters::*field : {&Counters::instructions,
+                                    &Counters::alu,
+                                    &Counters::fp,
+                                    &Counters::sfu,
+                                    &Counters::loads,
+                                    &Counters::stores,
+                                    &Counters::branches,
+                                    &Counters::barriers,
+                                    &Counters::other,
+                                    &Counters::globalLoadBytes,
+                                    &Counters::globalStoreBytes,
+                                    &Counters::sharedLoadBytes,
+                                    &Counters::sharedStoreBytes,
+                                    &Counters::localLoadBytes,
+                                    &Counters::localStoreBytes,
+                                    &Counters::paramLoadBytes,
+                                    &Counters::clusterLoadBytes,
+                                    &Counters::clusterStoreBytes,
+                                    &Counters::tmaLoads,
+                                    &Counters::tmaStores,
+                                    &Counters::tmaLoadBytes,
+                                    &Counters::tmaStoreBytes,
+                                    &Counters::wgmmas,
+                                    &Counters::bankConflicts})
     result.*field += b.*field;
   result.mmaFlops += b.mmaFlops;
   return result;
 }
 
-static core::Status checkLaunch(const Launch &launch, const PtxKernel &kernel) {
+core::Result<Policy> attn::sim::parsePolicy(std::string_view text) {
+  static constexpr std::string_view kRandom = "random:";
+  Policy policy;
+  if (text == "earliest")
+    return policy;
+  policy.kind = Policy::Kind::Latest;
+  if (text == "latest")
+    return policy;
+  policy.kind = Policy::Kind::Random;
+  const bool isRandom = text.substr(0, kRandom.size()) == kRandom;
+  const std::string_view seed = isRandom ? text.substr(kRandom.size()) : "";
+  const auto [end, code] = std::from_chars(seed.data(), seed.data() + seed.size(), policy.seed);
+  if (seed.empty() || code != std::errc() || end != seed.data() + seed.size())
+    return core::Error{"policy '" + std::string(text) +
+                       "', expected earliest, latest or random:SEED"};
+  return policy;
+}
+
+static std::string extentsText(const std::array<uint32_t, 3> &e) {
+  return std::to_string(e[0]) + "x" + std::to_string(e[1]) + "x" + std::to_string(e[2]);
+}
+
+static core::Status checkBlock(const Launch &launch, const PtxKernel &kernel) {
   uint64_t threads = 1, ctas = 1;
   for (int i = 0; i < 3; ++i) {
     if (launch.block[i] < 1 || launch.block[i] > 1024 || launch.grid[i] < 1)
@@ -180,11 +237,12 @@ static core::Status checkLaunch(const Launch &launch, const PtxKernel &kernel) {
     if (ctas > INT32_MAX)
       return core::Error{"launch: more than 2^31 blocks"};
   }
-  uint64_t most = 1;
-  for (int32_t limit : kernel.maxThreads)
-    most *= limit > 0 ? limit : 1;
-  if (kernel.maxThreads[0] <= 0 || most > 1024)
-    most = 1024;
+  uint64_t most = 1024;
+  if (kernel.maxThreads[0] > 0) {
+    most = 1;
+    for (int32_t limit : kernel.maxThreads)
+      most = std::min<uint64_t>(most * static_cast<uint32_t>(limit), 1024);
+  }
   if (threads > most)
     return core::Error{"launch: a block of " + std::to_string(threads) +
                        " threads, expected at most " + std::to_string(most)};
@@ -192,6 +250,46 @@ static core::Status checkLaunch(const Launch &launch, const PtxKernel &kernel) {
     for (int i = 0; i < 3; ++i)
       if (launch.block[i] != static_cast<uint32_t>(std::max(kernel.requiredThreads[i], 1)))
         return core::Error{"launch: the kernel requires another block size"};
+  const uint64_t registers = (uint64_t(std::max(kernel.maxRegisters, 0)) + 7) / 8 * 8;
+  const uint64_t lanes = (threads + 31) / 32 * 32;
+  const uint64_t ctasPerSm = static_cast<uint64_t>(std::clamp(kernel.minCtasPerSm, 1, 32));
+  if (registers > 256 || registers * lanes * ctasPerSm > kMaxRegisters)
+    return core::Error{"launch: " + std::to_string(kernel.maxRegisters) +
+                       " registers for each of " + std::to_string(threads) +
+                       " threads, an SM has " + std::to_string(kMaxRegisters)};
+  return {};
+}
+
+/// The cluster of a launch: what is asked for, what the kernel requires, or one CTA.
+static core::Result<std::array<uint32_t, 3>> clusterOf(const Launch &launch,
+                                                       const PtxKernel &kernel) {
+  if (kernel.blocksAreClusters)
+    return core::Error{"launch: .blocksareclusters is not supported"};
+  const bool asked = launch.cluster[0] != 0;
+  std::array<uint32_t, 3> cluster{1, 1, 1};
+  for (int i = 0; i < 3; ++i)
+    if (asked || kernel.requiredCluster[0] > 0)
+      cluster[i] = asked ? launch.cluster[i] : static_cast<uint32_t>(kernel.requiredCluster[i]);
+  uint64_t size = 1;
+  for (uint32_t extent : cluster)
+    if (extent < 1 || extent > kMaxCluster || (size *= extent) > kMaxCluster)
+      return core::Error{"launch: a cluster of " + extentsText(cluster) +
+                         " CTAs, expected at most " + std::to_string(kMaxCluster)};
+  for (int i = 0; i < 3; ++i) {
+    if (kernel.requiredCluster[0] > 0 &&
+        cluster[i] != static_cast<uint32_t>(kernel.requiredCluster[i]))
+      return core::Error{"launch: a cluster of " + extentsText(cluster) +
+                         " CTAs, but the kernel requires another"};
+    if (launch.grid[i] % cluster[i])
+      return core::Error{"launch: a grid of " + extentsText(launch.grid) +
+                         " CTAs is no multiple of clusters of " + extentsText(cluster)};
+  }
+  if (kernel.explicitCluster && !asked && kernel.requiredCluster[0] <= 0)
+    return core::Error{"launch: the kernel has .explicitcluster, expected a cluster"};
+  return cluster;
+}
+
+static core::Status checkParams(const Launch &launch, const PtxKernel &kernel) {
   if (launch.params.size() != kernel.params.size())
     return core::Error{"launch: " + std::to_string(launch.params.size()) +
                        " parameters, expected " + std::to_string(kernel.params.size())};
@@ -203,57 +301,110 @@ static core::Status checkLaunch(const Launch &launch, const PtxKernel &kernel) {
   return {};
 }
 
-/// Runs CTAs until there are no more.
-static void work(Grid &grid, std::atomic<int64_t> &next, int64_t count,
-                 std::vector<std::vector<Report>> &reports, Counters &counters,
-                 std::atomic<int64_t> &finished) {
-  for (int64_t i = next++; i < count && !grid.stop; i = next++) {
-    Cta cta(grid, static_cast<int32_t>(i));
-    cta.run();
-    finished += cta.finished;
-    if (grid.reportCount.fetch_add(cta.reports.size()) + cta.reports.size() >=
-        grid.launch.maxReports)
-      grid.stop = true;
-    reports[i] = std::move(cta.reports);
-    counters = sum(counters, cta.allCounters());
+/// What a launch may need of the host, all CTAs that run at once together.
+static core::Status checkMemory(const Launch &launch, const Program &program, uint64_t ctas,
+                                uint64_t hostThreads) {
+  static constexpr uint64_t kMost = uint64_t(1) << 28;
+  const uint64_t shared = uint64_t(program.staticShared) + launch.dynamicShared;
+  if (shared > kMaxShared)
+    return core::Error{"launch: " + std::to_string(shared) +
+                       " bytes of shared memory, expected at most " + std::to_string(kMaxShared)};
+  const uint64_t threads = uint64_t(launch.block[0]) * launch.block[1] * launch.block[2];
+  const uint64_t warps = (threads + 31) / 32;
+  const uint64_t bytes = warps * (program.registerBytes + uint64_t(32) * program.localBytes);
+  if (bytes * ctas * hostThreads > kMost)
+    return core::Error{"launch: " + std::to_string(bytes) +
+                       " bytes of registers and local variables for a CTA, of which " +
+                       std::to_string(ctas * hostThreads) + " run at once: more than " +
+                       std::to_string(kMost)};
+  return {};
+}
+
+namespace {
+
+/// What the threads of the host share of a launch.
+struct Shared {
+  std::atomic<int64_t> next{0}, finished{0};
+  std::mutex mutex;
+  std::map<int64_t, std::vector<Report>> reports; ///< by number of the cluster
+  Counters counters;
+  bool outOfMemory = false;
+};
+
+} // namespace
+
+/// Runs clusters until there are no more.
+static void work(Grid &grid, Shared &shared, int64_t count) {
+  try {
+    Counters counters;
+    for (int64_t i = shared.next++; i < count && !grid.stop; i = shared.next++) {
+      Cluster cluster(grid, i);
+      cluster.run();
+      shared.finished += cluster.finished;
+      for (const std::unique_ptr<Cta> &cta : cluster.ctas)
+        counters = sum(counters, cta->allCounters());
+      if (cluster.reports.empty())
+        continue;
+      std::lock_guard<std::mutex> lock(shared.mutex);
+      grid.reportCount += cluster.reports.size();
+      if (grid.reportCount >= grid.launch.maxReports)
+        grid.stop = true;
+      shared.reports[i] = std::move(cluster.reports);
+    }
+    std::lock_guard<std::mutex> lock(shared.mutex);
+    shared.counters = sum(shared.counters, counters);
+  } catch (const std::bad_alloc &) {
+    grid.stop = true;
+    std::lock_guard<std::mutex> lock(shared.mutex);
+    shared.outOfMemory = true;
   }
 }
 
-core::Result<Outcome> attn::sim::run(const Launch &launch) {
-  if (!launch.module)
-    return core::Error{"launch: no module"};
-  const PtxKernel *kernel = launch.module->find(launch.kernel);
-  if (!kernel)
-    return core::Error{"launch: no kernel '" + launch.kernel + "'"};
-  if (core::Status status = checkLaunch(launch, *kernel); !status)
-    return core::Error{status.message()};
+static void runThreads(Grid &grid, Shared &shared, int64_t count, size_t numThreads) {
+  std::vector<std::thread> threads;
+  threads.reserve(numThreads);
+  try {
+    for (size_t i = 1; i < numThreads; ++i)
+      threads.emplace_back([&] { work(grid, shared, count); });
+  } catch (const std::exception &) {
+    // The host has no more threads: those that there are do the work.
+  }
+  work(grid, shared, count);
+  for (std::thread &thread : threads)
+    thread.join();
+}
 
+static core::Result<Outcome> launchKernel(const Launch &launch, const PtxKernel &kernel) {
+  const core::Result<std::array<uint32_t, 3>> cluster = clusterOf(launch, kernel);
+  if (!cluster)
+    return core::Error{cluster.message()};
   Outcome outcome;
   std::vector<uint32_t> offsets;
-  std::vector<uint64_t> globals(
-      std::min<uint32_t>(layoutGlobals(*launch.module, offsets), 1 << 28) / 8 + 2);
-  uint8_t *globalBytes = reinterpret_cast<uint8_t *>(globals.data());
-  globalBytes += -reinterpret_cast<uintptr_t>(globalBytes) % 16;
-  const Program program = decode(*launch.module, *kernel, globalBytes, outcome.reports);
+  const uint32_t globalBytes = layoutGlobals(*launch.module, offsets);
+  if (globalBytes > (1 << 28))
+    return core::Error{"launch: " + std::to_string(globalBytes) + " bytes of global variables"};
+  std::vector<uint64_t> globals(globalBytes / 8 + 3);
+  uint8_t *globalData = reinterpret_cast<uint8_t *>(globals.data());
+  globalData += -reinterpret_cast<uintptr_t>(globalData) % 16;
+  const Program program = decode(*launch.module, kernel, globalData, outcome.reports);
   if (!outcome.reports.empty()) {
     if (outcome.reports.size() > launch.maxReports)
       outcome.reports.resize(launch.maxReports);
     return outcome;
   }
-  const uint64_t shared = uint64_t(program.staticShared) + launch.dynamicShared;
-  if (shared > kMaxShared)
-    return core::Error{"launch: " + std::to_string(shared) +
-                       " bytes of shared memory, expected at most " + std::to_string(kMaxShared)};
-
-  // What a thread may have on sm_90 is far below.
-  if (program.registerBytes > (1 << 26) || program.localBytes > (1 << 19) ||
-      program.globalBytes > (1 << 28))
-    return core::Error{"launch: more registers, local or global variables than a GPU has"};
+  const uint64_t ctas = uint64_t((*cluster)[0]) * (*cluster)[1] * (*cluster)[2];
+  const int64_t count =
+      static_cast<int64_t>(uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2] / ctas);
+  const size_t numThreads = std::clamp<int64_t>(launch.threads, 1, std::min<int64_t>(count, 256));
+  if (core::Status status = checkMemory(launch, program, ctas, numThreads); !status)
+    return core::Error{status.message()};
 
   Grid grid(launch, program);
+  grid.cluster = *cluster;
+  grid.explicitCluster = launch.cluster[0] != 0 || kernel.requiredCluster[0] > 0;
   grid.buffers = launch.buffers;
   if (program.globalBytes)
-    grid.buffers.push_back({"module variables", globalBytes, program.globalBytes, true});
+    grid.buffers.push_back({"module variables", globalData, program.globalBytes, true});
   std::sort(grid.buffers.begin(), grid.buffers.end(),
             [](const GlobalBuffer &a, const GlobalBuffer &b) { return a.data < b.data; });
   grid.params.resize(program.paramBytes);
@@ -261,26 +412,35 @@ core::Result<Outcome> attn::sim::run(const Launch &launch) {
     std::copy(launch.params[i].begin(), launch.params[i].end(),
               grid.params.begin() + program.paramOffsets[i]);
 
-  const int64_t count = int64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
-  std::atomic<int64_t> next{0}, finished{0};
-  std::vector<std::vector<Report>> reports(count);
-  const size_t numThreads = std::clamp<int64_t>(launch.threads, 1, count);
-  std::vector<Counters> counters(numThreads);
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < numThreads; ++i)
-    threads.emplace_back([&, i] { work(grid, next, count, reports, counters[i], finished); });
-  work(grid, next, count, reports, counters[0], finished);
-  for (std::thread &thread : threads)
-    thread.join();
-
+  Shared shared;
+  runThreads(grid, shared, count, numThreads);
+  if (shared.outOfMemory)
+    return core::Error{"launch: not enough memory of the host"};
   std::set<std::tuple<ReportKind, int32_t, int32_t>> seen;
-  for (std::vector<Report> &some : reports)
+  for (auto &[number, some] : shared.reports)
     for (Report &report : some)
       if (outcome.reports.size() < launch.maxReports &&
           seen.emplace(report.kind, report.line, report.otherLine).second)
         outcome.reports.push_back(std::move(report));
-  for (const Counters &some : counters)
-    outcome.counters = sum(outcome.counters, some);
-  outcome.finished = finished == count;
+  outcome.counters = shared.counters;
+  outcome.finished = shared.finished == count;
   return outcome;
+}
+
+core::Result<Outcome> attn::sim::run(const Launch &launch) {
+  if (!launch.module)
+    return core::Error{"launch: no module"};
+  if (launch.maxReports == 0)
+    return core::Error{"launch: room for no report"};
+  const PtxKernel *kernel = launch.module->find(launch.kernel);
+  if (!kernel)
+    return core::Error{"launch: no kernel '" + launch.kernel + "'"};
+  for (const core::Status &status : {checkBlock(launch, *kernel), checkParams(launch, *kernel)})
+    if (!status)
+      return core::Error{status.message()};
+  try {
+    return launchKernel(launch, *kernel);
+  } catch (const std::bad_alloc &) {
+    return core::Error{"launch: not enough memory of the host"};
+  }
 }

@@ -25,8 +25,8 @@ static const char *noun(const Access &access, bool write) {
   return "";
 }
 
-/// What would have ordered `access` before another.
-static const char *missing(const Access &access) {
+/// What would have ordered `access` before another, of the same CTA or not.
+static const char *missing(const Access &access, bool sameCta) {
   switch (access.what) {
   case What::Copy:
     return "no wait for its mbarrier is between";
@@ -38,14 +38,19 @@ static const char *missing(const Access &access) {
     return "no cp.async.bulk.wait_group of that warp is between";
   case What::Object:
   case What::Plain:
-    return "no barrier orders the two";
+    return sameCta ? "no barrier orders the two"
+                   : "no barrier of cluster scope (.release.cluster and .acquire.cluster) orders "
+                     "the two";
   }
   return "";
 }
 
-static std::string place(const Access &access, bool write) {
+static std::string place(const Cta &cta, const Access &access, bool write) {
+  const Cluster &cluster = cta.cluster;
+  const bool other = access.rank != cta.rank;
   return std::string(noun(access, write)) + " of line " + std::to_string(access.line) + " (warp " +
-         std::to_string(access.warp) + ")";
+         std::to_string(access.warp) +
+         (other ? " of CTA " + std::to_string(cluster.ctas[access.rank]->index) : "") + ")";
 }
 
 /// "reads shared+0x400"; of asynchronous operations: who does.
@@ -143,13 +148,14 @@ void Shadow::checkWriters(Cta &cta, Mode mode, uint32_t set, uint32_t offset) {
     const bool copy = unordered->what == What::Copy || unordered->what == What::CpAsync;
     cta.report(copy ? Report::Kind::ReadBeforeComplete : Report::Kind::DataRace, self.warp,
                self.line, unordered->line, offset,
-               deed(self, writes, offset) + ", which " + place(*unordered, true) +
-                   (copy ? " may still be writing: " : " writes: ") + missing(*unordered));
+               deed(self, writes, offset) + ", which " + place(cta, *unordered, true) +
+                   (copy ? " may still be writing: " : " writes: ") +
+                   missing(*unordered, unordered->rank == self.rank));
     return;
   }
   if (unfenced && mode != Same)
     cta.report(Report::Kind::MissingProxyFence, self.warp, self.line, unfenced->line, offset,
-               deed(self, writes, offset) + ", which " + place(*unfenced, true) +
+               deed(self, writes, offset) + ", which " + place(cta, *unfenced, true) +
                    " wrote: no fence.proxy.async is between");
 }
 
@@ -160,8 +166,8 @@ void Shadow::checkReaders(Cta &cta, uint32_t set, uint32_t offset) {
     const bool async = reader.asynchronous() || self.asynchronous();
     cta.report(async ? Report::Kind::OverwriteWhileRead : Report::Kind::DataRace, self.warp,
                self.line, reader.line, offset,
-               deed(self, true, offset) + ", which " + place(reader, false) +
-                   " may still be reading: " + missing(reader));
+               deed(self, true, offset) + ", which " + place(cta, reader, false) +
+                   " may still be reading: " + missing(reader, reader.rank == self.rank));
     return;
   }
 }

@@ -31,6 +31,7 @@ struct Access {
   uint32_t time = 0; ///< the access happens before whatever knows this time of the agent
   int32_t line = 0;
   uint8_t warp = 0;
+  uint8_t rank = 0; ///< of the CTA of the warp
   What what = What::Plain;
   bool strong = false; ///< atomic or volatile: does not race with its like
 

@@ -6,32 +6,60 @@
 #include "Handlers.h"
 #include "Machine.h"
 
+#include <cstddef>
 #include <cstring>
 
 using namespace attn::sim;
 
 namespace {
 
-/// The 128 bytes: this, then zeros.
+/// The 128 bytes, see encode() in Sim.h; then zeros.
 struct Encoded {
   uint64_t tag;
   uint64_t data;
   uint64_t strides[4];
-  uint32_t lastIndex[5]; ///< extent - 1
+  uint32_t lastIndex[5];
   uint16_t box[5];
   uint8_t steps[5];
   uint8_t rank, elementBytes, swizzleBytes;
 };
-static_assert(sizeof(Encoded) <= 128, "size of a tensor map");
+static_assert(offsetof(Encoded, strides) == 16 && offsetof(Encoded, lastIndex) == 48 &&
+                  offsetof(Encoded, box) == 68 && offsetof(Encoded, steps) == 78 &&
+                  offsetof(Encoded, rank) == 83 && sizeof(Encoded) <= 128,
+              "the layout of a tensor map");
 constexpr uint64_t kTag = 0x3150414D5F415454; // "TTA_MAP1"
 
 } // namespace
 
-std::array<uint8_t, 128> attn::sim::encode(const TensorMap &map) {
+/// What has no place in the fields, or ""; the kind of map is checked when it is used.
+static std::string whyNotEncoded(const TensorMap &map) {
+  if (map.rank < 1 || map.rank > 5)
+    return "rank " + std::to_string(map.rank) + ", expected 1 to 5";
+  const int size = map.elementBytes, swizzle = map.swizzleBytes;
+  if (size != 1 && size != 2 && size != 4 && size != 8)
+    return "elements of " + std::to_string(size) + " bytes, expected 1, 2, 4 or 8";
+  if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128)
+    return "a swizzle of " + std::to_string(swizzle) + " bytes, expected 0, 32, 64 or 128";
+  for (int i = 0; i < map.rank; ++i) {
+    const std::string where = "dimension " + std::to_string(i) + ": ";
+    if (map.dims[i] < 1 || map.dims[i] > uint64_t(1) << 32)
+      return where + "extent " + std::to_string(map.dims[i]) + ", expected 1 to 2^32";
+    if (map.box[i] < 1 || map.box[i] > UINT16_MAX)
+      return where + "a box of " + std::to_string(map.box[i]) + ", expected 1 to 65535";
+    if (map.elementStrides[i] < 1 || map.elementStrides[i] > UINT8_MAX)
+      return where + "an element stride of " + std::to_string(map.elementStrides[i]) +
+             ", expected 1 to 255";
+  }
+  return "";
+}
+
+attn::core::Result<std::array<uint8_t, 128>> attn::sim::encode(const TensorMap &map) {
+  if (const std::string why = whyNotEncoded(map); !why.empty())
+    return core::Error{"tensor map: " + why};
   Encoded encoded{};
   encoded.tag = kTag;
   encoded.data = reinterpret_cast<uint64_t>(map.data);
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < map.rank; ++i) {
     encoded.lastIndex[i] = static_cast<uint32_t>(map.dims[i] - 1);
     encoded.box[i] = static_cast<uint16_t>(map.box[i]);
     encoded.steps[i] = static_cast<uint8_t>(map.elementStrides[i]);
@@ -49,22 +77,20 @@ std::array<uint8_t, 128> attn::sim::encode(const TensorMap &map) {
 bool attn::sim::decodeTensorMap(const uint8_t *bytes, TensorMap &map) {
   Encoded encoded;
   std::memcpy(&encoded, bytes, sizeof(encoded));
-  const int size = encoded.elementBytes, swizzle = encoded.swizzleBytes;
-  if (encoded.tag != kTag || encoded.rank < 1 || encoded.rank > 5 ||
-      (size != 1 && size != 2 && size != 4 && size != 8) ||
-      (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128))
+  if (encoded.tag != kTag)
     return false;
   map.rank = encoded.rank;
-  map.elementBytes = size;
-  map.swizzleBytes = swizzle;
+  map.elementBytes = encoded.elementBytes;
+  map.swizzleBytes = encoded.swizzleBytes;
   map.data = reinterpret_cast<const void *>(encoded.data);
   for (int i = 0; i < 5; ++i) {
-    map.dims[i] = i < map.rank ? uint64_t(encoded.lastIndex[i]) + 1 : 1;
-    map.box[i] = i < map.rank ? encoded.box[i] : 1;
-    map.elementStrides[i] = i < map.rank ? encoded.steps[i] : 1;
+    const bool used = i < map.rank;
+    map.dims[i] = used ? uint64_t(encoded.lastIndex[i]) + 1 : 1;
+    map.box[i] = used ? encoded.box[i] : 1;
+    map.elementStrides[i] = used ? encoded.steps[i] : 1;
     map.strides[i] = i > 0 ? encoded.strides[i - 1] : 0;
   }
-  return true;
+  return whyNotEncoded(map).empty();
 }
 
 uint32_t attn::sim::boxBytes(const TensorMap &map) {
@@ -117,8 +143,7 @@ bool attn::sim::executeTensorCopy(Cta &cta, Warp &warp, const Instr &in, uint32_
     if (!(mask >> lane & 1))
       continue;
     Copy copy;
-    const uint8_t *bytes =
-        mapAt(cta, warp, in, warp.longs(in.src[1])[lane] + static_cast<uint64_t>(in.imm2));
+    const uint8_t *bytes = mapAt(cta, warp, in, warp.effective(in.global, lane));
     if (!bytes)
       continue;
     if (!decodeTensorMap(bytes, copy.map)) {
@@ -134,12 +159,13 @@ bool attn::sim::executeTensorCopy(Cta &cta, Warp &warp, const Instr &in, uint32_
                      : "copies by a tensor map with " + why);
       continue;
     }
-    uint64_t address = warp.value(in.src[0], in.wideAddress, lane) + static_cast<uint64_t>(in.imm);
-    address &= in.wideAddress ? ~kWindowMask : uint64_t(0xFFFFFFFF);
     copy.bytes = boxBytes(copy.map);
-    if (!cta.sharedAt(warp, in, address, copy.bytes, 128, in.kind ? "copies to" : "copies from"))
+    const Place place = cta.sharedAt(warp, in, in.space, warp.effective(in.at, lane), copy.bytes,
+                                     128, in.kind ? "copies to" : "copies from");
+    if (!place)
       continue;
-    copy.offset = static_cast<uint32_t>(address) - kSharedBase;
+    copy.to = place.cta;
+    copy.offset = place.offset;
     copy.steps = copy.bytes / (copy.map.box[0] * static_cast<uint32_t>(copy.map.elementBytes));
     copy.warp = warp.index;
     copy.line = in.line;
@@ -151,10 +177,10 @@ bool attn::sim::executeTensorCopy(Cta &cta, Warp &warp, const Instr &in, uint32_
 }
 
 /// One row between shared memory and `row`, the bytes in the order of the tensor.
-static void exchange(Cta &cta, const Copy &copy, uint32_t offset, uint8_t *row, uint32_t bytes) {
+static void exchange(const Copy &copy, uint32_t offset, uint8_t *row, uint32_t bytes) {
   for (uint32_t chunk = 0; chunk < bytes; chunk += 16) {
-    uint8_t *at =
-        &cta.shared[swizzled(offset + chunk + kSharedBase, copy.map.swizzleBytes) - kSharedBase];
+    const uint32_t address = swizzled(offset + chunk + kSharedBase, copy.map.swizzleBytes);
+    uint8_t *at = &copy.to->shared[address - kSharedBase];
     std::memcpy(copy.load() ? at : row + chunk, copy.load() ? row + chunk : at, 16);
   }
 }
@@ -179,17 +205,17 @@ void Cta::moveRows(Copy &copy, uint32_t steps) {
     address += static_cast<uint64_t>(copy.at[0] + low) * map.elementBytes;
     const uint32_t there = inside ? static_cast<uint32_t>((high - low) * map.elementBytes) : 0;
     uint8_t row[2048] = {};
-    uint8_t *part = row + low * map.elementBytes;
+    uint8_t *part = row + (there ? low * map.elementBytes : 0);
     const uint32_t offset = copy.offset + copy.done * bytes;
     uint8_t *global =
         there ? globalAt(copy.warp, copy.line, address, there, !copy.load(), "copies") : nullptr;
     if (copy.load()) {
       if (global)
         std::memcpy(part, global, there);
-      exchange(*this, copy, offset, row, bytes);
-      counters.tmaLoadBytes += there;
+      exchange(copy, offset, row, bytes);
+      counters.tmaLoadBytes += copy.counts ? there : 0;
     } else {
-      exchange(*this, copy, offset, row, bytes);
+      exchange(copy, offset, row, bytes);
       if (global)
         std::memcpy(global, part, there);
       counters.tmaStoreBytes += there;

@@ -278,7 +278,7 @@ bool attn::sim::executeWgmma(Cta &cta, Warp &warp, const Instr &in, uint32_t mas
   Product product;
   product.instr = &in;
   product.number = warp.productsIssued + 1;
-  const uint32_t predicate = *warp.words(in.src[2]) ^ (in.negated[0] ? ~0u : 0u);
+  const uint32_t predicate = *warp.words(in.src[2]) ^ (in.negated ? ~0u : 0u);
   product.accumulate = predicate != 0;
   bool same = predicate == 0 || predicate == ~0u;
   for (int operand = 0; operand < 2; ++operand) {

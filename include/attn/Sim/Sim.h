@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace attn::sim {
@@ -25,6 +26,8 @@ struct Policy {
   Kind kind = Kind::Earliest;
   uint64_t seed = 0;
 };
+/// "earliest", "latest" or "random:SEED".
+core::Result<Policy> parsePolicy(std::string_view text);
 
 /// Global memory that a launch may touch: host memory that stands for device memory at the same
 /// address. An access outside all of them is a report.
@@ -35,8 +38,7 @@ struct GlobalBuffer {
   bool writable = false;
 };
 
-/// What cuTensorMapEncodeTiled was given (CUDA driver API); the 128 bytes of the kernel parameter
-/// hold a number that the simulator gave out.
+/// What cuTensorMapEncodeTiled was given (CUDA driver API).
 struct TensorMap {
   int rank = 0;                      ///< 1 to 5
   int elementBytes = 2;              ///< 1, 2, 4, 8
@@ -47,8 +49,12 @@ struct TensorMap {
   std::array<uint32_t, 5> elementStrides{1, 1, 1, 1, 1};
   int swizzleBytes = 0; ///< 0, 32, 64, 128
 };
-/// The 128 bytes to pass for `map`: a tag and its fields.
-std::array<uint8_t, 128> encode(const TensorMap &map);
+/// The 128 bytes to pass for `map`, little endian, the rest zero: 0 "TTA_MAP1", 8 data, 16 strides
+/// of dimensions 1 to 4, 48 dims - 1 (32 bits each), 68 box (16 bits each), 78 element strides (8
+/// bits each), 83 rank, 84 bytes of an element, 85 bytes of the swizzle; of dimensions past the
+/// rank 0. An error is a map that has no place there: a rank, a size or an extent of 0 or too
+/// large.
+core::Result<std::array<uint8_t, 128>> encode(const TensorMap &map);
 
 struct Report {
   enum class Kind : uint8_t {
@@ -61,13 +67,13 @@ struct Report {
     Uninitialised,      ///< shared memory read before anybody wrote it
     OutOfBounds,
     DataRace,         ///< two warps, no happens-before
-    DivergentBarrier, ///< .aligned instruction or barrier reached by a part of the warp
+    DivergentBarrier, ///< a part of the warp is at what all or the lanes of a mask must do together
     Deadlock,
     Unsupported, ///< an instruction the simulator does not know
     Misaligned,
     Registers, ///< setmaxnreg accounting
     StepLimit,
-    UnfinishedAtExit, ///< the CTA ends with copies or products under way
+    UnfinishedAtExit, ///< the CTA ends with copies, products or accesses of its cluster under way
   };
   Kind kind{};
   int32_t line = 0;      ///< of the PTX
@@ -80,11 +86,17 @@ const char *toString(Report::Kind kind);
 
 struct Counters {
   uint64_t instructions = 0; ///< warp instructions
-  uint64_t alu = 0, fp = 0, sfu = 0, loads = 0, stores = 0, branches = 0, barriers = 0;
+  /// The instructions by class: `other` are copies, products, their groups and waits, hints.
+  uint64_t alu = 0, fp = 0, sfu = 0, loads = 0, stores = 0, branches = 0, barriers = 0, other = 0;
+  // Bytes by space, a lane counted by itself; cp.async counts where it reads and writes.
   uint64_t globalLoadBytes = 0, globalStoreBytes = 0, sharedLoadBytes = 0, sharedStoreBytes = 0;
-  uint64_t tmaLoads = 0, tmaLoadBytes = 0, tmaStoreBytes = 0;
-  uint64_t wgmmas = 0;
-  double mmaFlops = 0;
+  uint64_t localLoadBytes = 0, localStoreBytes = 0, paramLoadBytes = 0;
+  uint64_t clusterLoadBytes = 0, clusterStoreBytes = 0; ///< shared memory of other CTAs
+  /// Bulk and tensor copies: how many, bytes of global memory read (by a multicast once) and
+  /// written.
+  uint64_t tmaLoads = 0, tmaStores = 0, tmaLoadBytes = 0, tmaStoreBytes = 0;
+  uint64_t wgmmas = 0;        ///< of warpgroups
+  double mmaFlops = 0;        ///< 2 m n k a product
   uint64_t bankConflicts = 0; ///< extra cycles of shared accesses by 32 banks of 4 bytes
 };
 
@@ -92,13 +104,14 @@ struct Launch {
   const PtxModule *module = nullptr;
   std::string kernel;
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  std::array<uint32_t, 3> cluster{0, 0, 0}; ///< CTAs; 0: what the kernel requires, or 1
   uint32_t dynamicShared = 0;
   std::vector<std::vector<uint8_t>> params; ///< one a kernel parameter, of its size
   std::vector<GlobalBuffer> buffers;
   Policy policy;
   unsigned maxReports = 16;       ///< the launch stops after so many
   uint64_t maxSteps = 1ull << 34; ///< warp instructions, against endless loops
-  /// Threads of the host that run CTAs; CTAs are independent but for global atomics.
+  /// Threads of the host that run clusters; those are independent but for global atomics.
   unsigned threads = 1;
 };
 
@@ -109,7 +122,8 @@ struct Outcome {
 };
 
 /// Runs a launch. An error is a launch that cannot start (no such kernel, sizes of parameters, too
-/// much shared memory); what goes wrong while it runs is in the outcome.
+/// much shared memory, not enough memory of the host); what goes wrong while it runs is in the
+/// outcome.
 core::Result<Outcome> run(const Launch &launch);
 
 } // namespace attn::sim

@@ -18,6 +18,10 @@ TEST(MachineBarriers, MbarrierMisuse) {
   expectClean(kernel);
   kernel.body = two + "@%p0 mbarrier.arrive.shared::cta.b64 _, [%bar], 3;\n";
   expectReport(kernel, RK::BarrierMisuse, "mbarrier.arrive");
+  kernel.body = two + "@%p0 mbarrier.arrive_drop.shared::cta.b64 _, [%bar], 3;\n";
+  expectReport(kernel, RK::BarrierMisuse, "mbarrier.arrive_drop");
+  kernel.body = two + "@%p0 mbarrier.arrive.shared::cta.b64 _, [%bar], -1;\n";
+  expectReport(kernel, RK::BarrierMisuse, "mbarrier.arrive");
   kernel.body = kInit + "@%p0 mbarrier.init.shared::cta.b64 [%bar], 2;\n";
   expectReport(kernel, RK::BarrierMisuse, "[%bar], 2");
   kernel.body = kInit + "@%p0 mbarrier.inval.shared::cta.b64 [%bar];\n"
@@ -147,6 +151,104 @@ TEST(MachineBarriers, Divergence) {
   kernel.body = "and.b32 %r0, %t, 1;\nsetp.eq.u32 %p1, %r0, 0;\n@%p1 bra END;\n"
                 "shfl.sync.bfly.b32 %r1, %r0, 1, 31, -1;\nEND:\nbar.sync 0;\n";
   expectReport(kernel, RK::DivergentBarrier, "shfl");
+}
+
+// "shfl.sync", "vote.sync": the lanes of the mask, and they alone.
+TEST(MachineBarriers, MembersOfAWarp) {
+  Kernel kernel;
+  kernel.threads = 32;
+  const std::string low = "setp.lt.u32 %p1, %t, 16;\nselp.b32 %r5, 0xffff, 0xffffffff, %p1;\n";
+  kernel.body = low + "vote.sync.ballot.b32 %r0, %p1, %r5;\n";
+  expectReport(kernel, RK::DivergentBarrier, "vote");
+  kernel.body = low + "shfl.sync.bfly.b32 %r0, %t, 1, 31, %r5;\n";
+  expectReport(kernel, RK::DivergentBarrier, "shfl");
+  kernel.body = low + "bar.warp.sync %r5;\n";
+  expectReport(kernel, RK::DivergentBarrier, "bar.warp");
+  // A lane that is not in its own mask.
+  kernel.body = low + "@%p1 vote.sync.ballot.b32 %r0, %p1, 0xff;\n";
+  expectReport(kernel, RK::DivergentBarrier, "vote");
+  kernel.body = low + "@%p1 vote.sync.ballot.b32 %r0, %p1, 0xffff;\n";
+  expectClean(kernel);
+  // Values of lanes that do not take part.
+  kernel.body = low + "@%p1 shfl.sync.idx.b32 %r0, %t, 20, 31, 0xffff;\n";
+  expectReport(kernel, RK::DivergentBarrier, "shfl");
+  kernel.body = low + "@%p1 shfl.sync.bfly.b32 %r0, %t, 16, 31, 0xffff;\n";
+  expectReport(kernel, RK::DivergentBarrier, "shfl");
+  kernel.body = low + "@%p1 shfl.sync.bfly.b32 %r0, %t, 8, 31, 0xffff;\n";
+  expectClean(kernel);
+  kernel.body = low + "@%p1 ret;\nshfl.sync.idx.b32 %r0, %t, 3, 31, -1;\n";
+  expectReport(kernel, RK::DivergentBarrier, "shfl");
+}
+
+// One lane waits while the others are already at something for the whole warp.
+TEST(MachineBarriers, LanesThatComeLater) {
+  Kernel kernel;
+  kernel.threads = 64;
+  const std::string waits = kInit + R"(
+setp.ge.u32 %p1, %t, 32;
+@%p1 bra GIVE;
+mov.b32 %r3, 5;
+setp.ne.u32 %p2, %t, 0;
+@%p2 bra TOGETHER;
+)" + wait(0) + R"(
+mov.b32 %r3, 9;
+bra TOGETHER;
+GIVE:
+setp.eq.u32 %p3, %t, 32;
+@%p3 mbarrier.arrive.shared::cta.b64 _, [%bar];
+bra END;
+TOGETHER:
+)";
+  kernel.body = waits + "shfl.sync.idx.b32 %r0, %r3, 0, 31, -1;\nst.global.b32 [%o], %r0;\nEND:\n";
+  EXPECT_EQ(expectClean(kernel)[31], 9u);
+  kernel.body = waits + "bar.sync 1, 32;\nst.global.b32 [%o], %r3;\nEND:\n";
+  EXPECT_EQ(expectClean(kernel)[31], 5u);
+  kernel.body = waits + "bar.warp.sync -1;\nst.global.b32 [%o], %r3;\nEND:\n";
+  expectClean(kernel);
+  // Nobody arrives.
+  kernel.body = replaced(waits, "%p3, %t, 32", "%p3, %t, 99") + "bar.warp.sync -1;\nEND:\n";
+  for (const Policy &policy : policies())
+    EXPECT_TRUE(run(kernel, policy).has(RK::Deadlock)) << run(kernel, policy).text();
+  // Two groups wait for each other in different places.
+  kernel.body = "setp.lt.u32 %p1, %t, 16;\n@%p1 bra LOW;\nshfl.sync.idx.b32 %r0, %t, 0, 31, -1;\n"
+                "bra END;\nLOW:\nbar.warp.sync -1;\nEND:\n";
+  kernel.threads = 32;
+  expectReport(kernel, RK::DivergentBarrier, "shfl");
+  expectReport(kernel, RK::DivergentBarrier, "bar.warp");
+}
+
+// A warp that asks in a loop does other work meanwhile, without which nobody arrives.
+TEST(MachineBarriers, Polling) {
+  Kernel kernel;
+  kernel.threads = 64;
+  kernel.body =
+      replaced(kInit, "@%p0 fence", "@%p0 mbarrier.init.shared::cta.b64 [%bar2], 1;\n@%p0 fence") +
+      R"(
+setp.ne.u32 %p1, %w, 0;
+@%p1 bra OTHER;
+mov.b32 %r1, 0;
+POLL:
+mbarrier.test_wait.parity.shared::cta.b64 %p2, [%bar], 0;
+@%p2 bra END;
+add.s32 %r1, %r1, 1;
+setp.eq.u32 %p3, %r1, 500;
+and.pred %p3, %p3, %p0;
+@%p3 mbarrier.arrive.shared::cta.b64 _, [%bar2];
+bra POLL;
+OTHER:
+)" + wait(0, "%bar2") +
+      R"(
+setp.eq.u32 %p4, %t, 32;
+@%p4 mbarrier.arrive.shared::cta.b64 _, [%bar];
+END:
+)";
+  expectClean(kernel);
+  kernel.body = replaced(kernel.body, "test_wait", "try_wait");
+  expectClean(kernel);
+  // It counts and asks for ever.
+  kernel.body = replaced(kernel.body, "%r1, 500", "%r1, -1");
+  for (const Policy &policy : policies())
+    EXPECT_TRUE(run(kernel, policy).has(RK::Deadlock)) << run(kernel, policy).text();
 }
 
 TEST(MachineBarriers, LanesComeTogetherAgain) {

@@ -332,18 +332,69 @@ bar.sync 0;
     EXPECT_EQ(out[i], i < 48 ? i : 0u) << i;
 }
 
-TEST(MachineProducts, TensorMapsSurviveEncoding) {
+namespace {
+/// A field of an encoded map, by the layout in Sim.h.
+uint64_t field(const std::array<uint8_t, 128> &bytes, size_t at, size_t size) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < size; ++i)
+    value |= uint64_t(bytes[at + i]) << (8 * i);
+  return value;
+}
+} // namespace
+
+TEST(MachineProducts, TensorMapsAreEncodedAsDocumented) {
   TensorMap map;
-  map.rank = 5;
+  map.rank = 4;
   map.elementBytes = 2;
   map.data = reinterpret_cast<const void *>(uintptr_t(0x7f1234567890));
-  map.dims = {64, uint64_t(1) << 32, 3, 4, 5};
-  map.strides = {0, 1024, (uint64_t(1) << 40) - 16, 16, 32};
-  map.box = {64, 256, 2, 1, 1};
+  map.dims = {64, uint64_t(1) << 32, 3, 4, 99};
+  map.strides = {7, 1024, (uint64_t(1) << 40) - 16, 32, 99};
+  map.box = {64, 256, 2, 1, 99};
+  map.elementStrides = {1, 2, 3, 8, 99};
   map.swizzleBytes = 128;
   const auto bytes = encode(map);
-  const auto again = encode(map);
-  EXPECT_EQ(bytes, again);
-  map.box[1] = 128;
-  EXPECT_NE(bytes, encode(map));
+  ASSERT_TRUE(bytes.ok()) << bytes.message();
+  EXPECT_EQ(std::string(bytes->begin(), bytes->begin() + 8), "TTA_MAP1");
+  EXPECT_EQ(field(*bytes, 8, 8), 0x7f1234567890u);
+  const uint64_t strides[] = {1024, (uint64_t(1) << 40) - 16, 32, 0};
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(field(*bytes, 16 + 8 * i, 8), strides[i]) << i;
+  const uint64_t last[] = {63, 0xFFFFFFFF, 2, 3, 0}, box[] = {64, 256, 2, 1, 0},
+                 steps[] = {1, 2, 3, 8, 0};
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(field(*bytes, 48 + 4 * i, 4), last[i]) << i;
+    EXPECT_EQ(field(*bytes, 68 + 2 * i, 2), box[i]) << i;
+    EXPECT_EQ(field(*bytes, 78 + i, 1), steps[i]) << i;
+  }
+  EXPECT_EQ(field(*bytes, 83, 1), 4u);
+  EXPECT_EQ(field(*bytes, 84, 1), 2u);
+  EXPECT_EQ(field(*bytes, 85, 1), 128u);
+  for (size_t i = 86; i < 128; ++i)
+    EXPECT_EQ((*bytes)[i], 0) << i;
+}
+
+TEST(MachineProducts, TensorMapsThatDoNotFit) {
+  TensorMap map = mapOf(64, 8, 128);
+  ASSERT_TRUE(encode(map).ok());
+  auto refuses = [&](auto change, const std::string &why) {
+    TensorMap broken = map;
+    change(broken);
+    const auto bytes = encode(broken);
+    ASSERT_FALSE(bytes.ok()) << why;
+    EXPECT_EQ(bytes.message(), "tensor map: " + why);
+  };
+  refuses([](TensorMap &m) { m.rank = 0; }, "rank 0, expected 1 to 5");
+  refuses([](TensorMap &m) { m.rank = 6; }, "rank 6, expected 1 to 5");
+  refuses([](TensorMap &m) { m.elementBytes = 3; }, "elements of 3 bytes, expected 1, 2, 4 or 8");
+  refuses([](TensorMap &m) { m.elementBytes = 258; },
+          "elements of 258 bytes, expected 1, 2, 4 or 8");
+  refuses([](TensorMap &m) { m.swizzleBytes = 384; },
+          "a swizzle of 384 bytes, expected 0, 32, 64 or 128");
+  refuses([](TensorMap &m) { m.dims[1] = (uint64_t(1) << 32) + 1; },
+          "dimension 1: extent 4294967297, expected 1 to 2^32");
+  refuses([](TensorMap &m) { m.dims[0] = 0; }, "dimension 0: extent 0, expected 1 to 2^32");
+  refuses([](TensorMap &m) { m.box[0] = 65536 + 64; },
+          "dimension 0: a box of 65600, expected 1 to 65535");
+  refuses([](TensorMap &m) { m.elementStrides[1] = 257; },
+          "dimension 1: an element stride of 257, expected 1 to 255");
 }

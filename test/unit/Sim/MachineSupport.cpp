@@ -27,7 +27,7 @@ std::string replaced(std::string text, const std::string &from, const std::strin
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-static std::string moduleText(const Kernel &kernel) {
+std::string moduleText(const Kernel &kernel) {
   std::string text = R"(.version 8.6
 .target sm_90a
 .address_size 64
@@ -35,7 +35,7 @@ static std::string moduleText(const Kernel &kernel) {
 .visible .entry k(.param .u64 in, .param .u64 out)";
   for (size_t i = 0; i < kernel.maps.size(); ++i)
     text += ", .param .align 64 .b8 m" + std::to_string(i) + "[128]";
-  text += R"() {
+  text += ")\n" + kernel.directives + R"({
 .reg .b64 %in, %out, %o, %d<20>;
 .reg .b32 %t, %w, %s, %a, %bar, %bar2, %r<100>;
 .reg .f32 %f<256>;
@@ -109,6 +109,7 @@ Result run(const Kernel &kernel, const Policy &policy) {
   launch.kernel = "k";
   launch.grid = {kernel.ctas, 1, 1};
   launch.block = {kernel.threads, 1, 1};
+  launch.cluster = kernel.cluster;
   launch.dynamicShared = kernel.shared;
   for (const uint64_t &address : addresses) {
     const uint8_t *bytes = reinterpret_cast<const uint8_t *>(&address);
@@ -121,7 +122,11 @@ Result run(const Kernel &kernel, const Policy &policy) {
     if (kernel.mapsToOut)
       map.data = out;
     const auto bytes = encode(map);
-    launch.params.emplace_back(bytes.begin(), bytes.end());
+    if (!bytes) {
+      result.error = bytes.message();
+      return result;
+    }
+    launch.params.emplace_back(bytes->begin(), bytes->end());
   }
   launch.buffers = {{"in", first, kernel.in.size() * 4, false},
                     {"out", out, result.out.size() * 4, true}};

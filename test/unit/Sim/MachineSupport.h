@@ -26,6 +26,8 @@ struct Kernel {
   uint32_t shared = 16 * 1024 + 64;
   std::vector<uint32_t> in = std::vector<uint32_t>(4096, 7);
   uint32_t ctas = 1;
+  std::string directives; ///< of the kernel: ".maxnreg 32"
+  std::array<uint32_t, 3> cluster{0, 0, 0};
   size_t outWords = 0; ///< 0: one a thread
   uint64_t maxSteps = 1 << 20;
   unsigned hostThreads = 1;
@@ -46,6 +48,7 @@ struct Result {
 };
 
 std::vector<Policy> policies();
+std::string moduleText(const Kernel &kernel);
 Result run(const Kernel &kernel, const Policy &policy);
 /// Line of the first line of the body that contains `text`.
 int lineOf(const Kernel &kernel, const std::string &text);

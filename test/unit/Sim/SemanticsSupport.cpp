@@ -42,8 +42,12 @@ core::Result<Outcome> launch(const TinyKernel &kernel, const Policy &policy,
   const uint64_t *inAt = in.data();
   uint64_t *outAt = out.data();
   std::array<uint8_t, 128> map{};
-  if (kernel.map)
-    map = encode(*kernel.map);
+  if (kernel.map) {
+    core::Result<std::array<uint8_t, 128>> encoded = encode(*kernel.map);
+    if (!encoded)
+      return encoded.takeError();
+    map = *encoded;
+  }
   Launch launch;
   launch.module = &*module;
   launch.kernel = "k";

@@ -314,6 +314,22 @@ TEST(SimMbarrier, Phases) {
             (Bits{0, 1}));
 }
 
+// PTX ISA, "mbarrier.arrive_drop": later phases expect so many arrivals less.
+TEST(SimMbarrier, ArriveDrop) {
+  const std::string arrive = "mbarrier.arrive.shared::cta.b64 _, [%r1];";
+  using Bits = std::vector<uint64_t>;
+  EXPECT_EQ(phases("3", {"mbarrier.arrive_drop.shared::cta.b64 _, [%r1], 2;", "TEST0", arrive,
+                         "TEST0", "TEST1", arrive, "TEST1"}),
+            (Bits{0, 1, 0, 1}));
+  EXPECT_EQ(phases("2", {"mbarrier.arrive_drop.shared::cta.b64 _, [%r1];", arrive, "TEST0", arrive,
+                         "TEST1"}),
+            (Bits{1, 1}));
+  EXPECT_EQ(phases("2", {"mbarrier.arrive_drop.expect_tx.shared::cta.b64 _, [%r1], 16;", arrive,
+                         "TEST0", "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r1], 16;",
+                         "TEST0", arrive, "TEST1"}),
+            (Bits{0, 1, 1}));
+}
+
 TEST(SimMbarrier, Transactions) {
   const std::string arrive = "mbarrier.arrive.shared::cta.b64 _, [%r1];";
   using Bits = std::vector<uint64_t>;

@@ -34,24 +34,25 @@ struct Module {
 
 struct State {
   std::map<uint64_t, size_t> memory;
-  int64_t launches = 0;
+  uint64_t launches = 0;
 };
 State &state() {
   static State instance;
   return instance;
 }
 
-sim::Policy policy() {
-  sim::Policy result;
+/// Of a launch: random ones differ from each other. False after a message.
+bool policy(sim::Policy &result) {
   const char *text = std::getenv("ATTN_SIM_POLICY");
-  const std::string name = text ? text : "earliest";
-  if (name == "latest") {
-    result.kind = sim::Policy::Kind::Latest;
-  } else if (name.rfind("random:", 0) == 0) {
-    result.kind = sim::Policy::Kind::Random;
-    result.seed = std::strtoull(name.c_str() + 7, nullptr, 10) + 1000003 * state().launches;
+  core::Result<sim::Policy> parsed = sim::parsePolicy(text ? text : "earliest");
+  if (!parsed) {
+    std::fprintf(stderr, "ATTN_SIM_POLICY: %s\n", parsed.message().c_str());
+    return false;
   }
-  return result;
+  result = *parsed;
+  if (result.kind == sim::Policy::Kind::Random)
+    result.seed += 1000003 * state().launches;
+  return true;
 }
 
 } // namespace
@@ -80,7 +81,7 @@ DRIVER(cuDeviceGetName)(char *name, int length, int) {
   return kOk;
 }
 DRIVER(cuDeviceGetAttribute)(int *value, int attribute, int) {
-  const std::map<int, int> values = {{16, 132}, {75, 9}, {76, 0}, {97, 232448}};
+  const std::map<int, int> values = {{16, 5}, {75, 9}, {76, 0}, {97, 232448}};
   auto found = values.find(attribute);
   if (found == values.end())
     return kInvalidValue;
@@ -136,11 +137,13 @@ DRIVER(cuFuncSetAttribute)(void *, int, int) { return kOk; }
 DRIVER(cuTensorMapEncodeTiled)
 (void *map, int, uint32_t rank, void *address, const uint64_t *dims, const uint64_t *strides,
  const uint32_t *box, const uint32_t *steps, int, int swizzle, int, int) {
+  if (rank < 1 || rank > 5 || swizzle < 0 || swizzle > 3)
+    return kInvalidValue;
   sim::TensorMap made;
   made.rank = static_cast<int>(rank);
   made.data = address;
   const int spans[] = {0, 32, 64, 128};
-  made.swizzleBytes = spans[swizzle & 3];
+  made.swizzleBytes = spans[swizzle];
   for (uint32_t i = 0; i < rank; ++i) {
     made.dims[i] = dims[i];
     made.box[i] = box[i];
@@ -148,7 +151,11 @@ DRIVER(cuTensorMapEncodeTiled)
     made.strides[i] = i ? strides[i - 1] : 0;
   }
   const auto bytes = sim::encode(made);
-  std::memcpy(map, bytes.data(), bytes.size());
+  if (!bytes) {
+    std::fprintf(stderr, "%s\n", bytes.message().c_str());
+    return kInvalidValue;
+  }
+  std::memcpy(map, bytes->data(), bytes->size());
   return kOk;
 }
 
@@ -170,7 +177,8 @@ DRIVER(cuLaunchKernel)
   for (const auto &[address, bytes] : state().memory)
     launch.buffers.push_back({"buffer " + std::to_string(launch.buffers.size()),
                               reinterpret_cast<void *>(address), bytes, true});
-  launch.policy = policy();
+  if (!policy(launch.policy))
+    return kInvalidValue;
   launch.threads = 2;
   ++state().launches;
   core::Result<sim::Outcome> outcome = sim::run(launch);
@@ -237,6 +245,10 @@ DRIVER(cuStreamCreate)(void **stream, unsigned) {
   return kOk;
 }
 DRIVER(cuStreamDestroy_v2)(void *) { return kOk; }
+DRIVER(cuStreamIsCapturing)(void *, int *status) {
+  *status = 0;
+  return kOk;
+}
 DRIVER(cuStreamSynchronize)(void *) { return kOk; }
 DRIVER(cuEventCreate)(void **event, unsigned) {
   *event = &state();
@@ -244,6 +256,7 @@ DRIVER(cuEventCreate)(void **event, unsigned) {
 }
 DRIVER(cuEventDestroy_v2)(void *) { return kOk; }
 DRIVER(cuEventRecord)(void *, void *) { return kOk; }
+DRIVER(cuEventQuery)(void *) { return kOk; }
 DRIVER(cuEventSynchronize)(void *) { return kOk; }
 DRIVER(cuEventElapsedTime)(float *milliseconds, void *, void *) {
   *milliseconds = 0;
