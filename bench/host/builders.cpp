@@ -82,6 +82,25 @@ BENCHMARK_CAPTURE(plan, decode, decodeStep())->Name("plan of two pieces of the d
 BENCHMARK_CAPTURE(wholeStep, decode, decodeStep())
     ->Name("decode step: table, records, list, splits");
 
+static void pageRuns(benchmark::State &state, int64_t runLength) {
+  constexpr int64_t kPages = 512, kPageSize = 16;
+  const Batch batch = bench::step(64, 1, kPages * kPageSize - 1, 0);
+  std::vector<int32_t> entries(64 * kPages);
+  for (size_t i = 0; i < entries.size(); ++i)
+    entries[i] = static_cast<int32_t>(i + i / runLength * 7);
+  std::vector<rt::PageRun> runs(entries.size());
+  std::vector<int64_t> offsets(65);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(
+        rt::buildPageRuns(batch.shape, {entries.data(), kPages, kPageSize}, runs, offsets).ok());
+  state.counters["ns an entry"] = benchmark::Counter(static_cast<double>(entries.size()) * 1e-9,
+                                                     benchmark::Counter::kIsIterationInvariantRate |
+                                                         benchmark::Counter::kInvert);
+}
+BENCHMARK_CAPTURE(pageRuns, alone, 1)->Name("page runs of 32,768 entries, none side by side");
+BENCHMARK_CAPTURE(pageRuns, five, 5)->Name("page runs of 32,768 entries, five side by side");
+BENCHMARK_CAPTURE(pageRuns, all, 1000000)->Name("page runs of 32,768 entries, all side by side");
+
 // Twice the tokens, twice the time.
 static void scaling(benchmark::State &state, const char *name) {
   const Batch batch = bench::step(1, state.range(0), 0, state.range(0) / 40);

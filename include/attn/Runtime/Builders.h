@@ -6,6 +6,7 @@
 
 #include "attn/Core/Batch.h"
 #include "attn/Core/Manifest.h"
+#include "attn/Core/Status.h"
 #include "attn/Core/TileRecords.h"
 #include "attn/Runtime/Span.h"
 
@@ -40,6 +41,35 @@ void buildRows(const core::BatchShape &shape, core::TableKind sourceKind,
 /// names.
 void buildTables(const core::BatchShape &shape, const std::vector<core::TableDecl> &decls,
                  std::vector<core::TableData> &tables);
+
+/// Live ranges as a dense tensor [num_reqs, perRequest] for kernels that scan them, each request's
+/// in its own order, the rest (-1, -1). A request with more is refused. Returns the number of
+/// ranges; on 0 no buffer is touched. Allocates nothing.
+core::Result<int64_t> buildRangeTensor(const core::BatchShape &shape, const core::TableData &ranges,
+                                       int64_t perRequest, Span<core::Range> tensor);
+
+/// Pages of every request: entries [b * stride, ...) of `entries`. Those past the pages that hold
+/// keys of the launch are not read.
+struct PageTable {
+  const int32_t *entries = nullptr;
+  int64_t stride = 0;
+  int64_t pageSize = 0;
+};
+
+/// Consecutive pages of a request, `page` its first, that lie side by side in the cache.
+struct PageRun {
+  int32_t page;      ///< holds the keys from page * page_size
+  int32_t cachePage; ///< its number in the cache
+  int32_t count;
+};
+
+/// Fills the runs of all pages that hold keys of the launch, as long as they can be; those of
+/// request b at offsets[b] .. offsets[b + 1]. `offsets` takes num_reqs + 1, `runs` mostPageRuns()
+/// whatever the table holds; less is refused. Returns the number of runs. Allocates nothing.
+core::Result<int64_t> buildPageRuns(const core::BatchShape &shape, const PageTable &table,
+                                    Span<PageRun> runs, Span<int64_t> offsets);
+/// Pages that hold keys of the launch.
+int64_t mostPageRuns(const core::BatchShape &shape, int64_t pageSize);
 
 /// ALiBi slopes of heads [firstHead, firstHead + count) of a model with totalHeads heads; a rank of
 /// a tensor-parallel group names its first head.
