@@ -32,6 +32,37 @@ static Status checkLength(size_t b, const char *field, int64_t value) {
                              std::to_string(kPositionLimit - 1));
 }
 
+bool rt::isPrefilling(const RequestInput &request) {
+  return request.isPrefilling.value_or(request.queryLen > 1);
+}
+
+Interval rt::boundedPositions(const RequestInput &request) {
+  const int64_t least = request.seqLenLeast.value_or(request.queryLen);
+  return {least - request.queryLen, request.seqLenBound.value_or(request.seqLen)};
+}
+
+/// A row whose length is known on the device only: only a decode row may be one, as rows of a
+/// prefill lie inside ranges, and what follows from its length must not be given.
+static Status checkBoundedRow(size_t b, const RequestInput &request) {
+  if (!request.seqLenBound)
+    return request.seqLenLeast ? requestError(b, "seq_len_least: given without seq_len_bound")
+                               : Status();
+  if (isPrefilling(request))
+    return requestError(b, "seq_len_bound: given for a prefill row, expected a decode row "
+                           "(is_prefilling: false)");
+  const int64_t least = request.seqLenLeast.value_or(request.queryLen);
+  if (request.seqLenLeast && (least < request.queryLen || least > request.seqLen))
+    return requestError(b, "seq_len_least is " + std::to_string(least) + ", expected query_len " +
+                               std::to_string(request.queryLen) + " to seq_len " +
+                               std::to_string(request.seqLen));
+  if (request.contextLen && *request.contextLen != request.seqLen - request.queryLen)
+    return requestError(b, "context_len is " + std::to_string(*request.contextLen) +
+                               ", expected seq_len - query_len " +
+                               std::to_string(request.seqLen - request.queryLen) +
+                               " of a row with seq_len_bound");
+  return {};
+}
+
 /// The lengths of one request and the positions that follow from them.
 static Status checkRequest(size_t b, const RequestInput &request, int64_t contextLen) {
   if (Status status = checkLength(b, "query_len", request.queryLen); !status)
@@ -53,6 +84,8 @@ static Status checkRequest(size_t b, const RequestInput &request, int64_t contex
       return requestError(b, "seq_len_bound is " + std::to_string(*request.seqLenBound) +
                                  ", expected at least seq_len " + std::to_string(request.seqLen));
   }
+  if (Status status = checkBoundedRow(b, request); !status)
+    return status;
   const int64_t begin = request.keyBegin.value_or(0);
   const int64_t end = request.keyEnd.value_or(request.seqLen);
   if (begin < 0 || begin > end || end > request.seqLen)
@@ -63,6 +96,12 @@ static Status checkRequest(size_t b, const RequestInput &request, int64_t contex
 
 static Status bindShape(const BatchInput &input, BoundBatch &bound) {
   BatchShape &shape = bound.batch.shape;
+  for (std::vector<int64_t> *numbers : {&shape.queryStartLoc, &shape.seqLen, &shape.contextLen,
+                                        &shape.keyBegin, &shape.keyEnd, &bound.kvStart})
+    numbers->clear();
+  bound.hasSeqLenBound.clear();
+  bound.seqLenBound.clear();
+  bound.isPrefilling.clear();
   shape.queryStartLoc.push_back(0);
   bound.kvStart.push_back(0);
   for (size_t b = 0; b < input.requests.size(); ++b) {
@@ -79,7 +118,8 @@ static Status bindShape(const BatchInput &input, BoundBatch &bound) {
     shape.keyBegin.push_back(request.keyBegin.value_or(0));
     shape.keyEnd.push_back(request.keyEnd.value_or(request.seqLen));
     bound.hasSeqLenBound.push_back(request.seqLenBound.has_value());
-    bound.isPrefilling.push_back(request.isPrefilling.value_or(request.queryLen > 1));
+    bound.seqLenBound.push_back(request.seqLenBound.value_or(request.seqLen));
+    bound.isPrefilling.push_back(isPrefilling(request));
   }
   return {};
 }
@@ -92,7 +132,7 @@ static std::string toText(double value) {
 
 /// Why `input` is not a legal value of `decl`, or the value.
 static Result<ParamValue> paramValue(const ParamDecl &decl, const ParamInput &input) {
-  const std::string who = "param '" + decl.name + "': ";
+  const auto who = [&] { return "param '" + decl.name + "': "; };
   ParamValue value;
   if (decl.type == ScalarType::F32) {
     const double given = input.isInteger ? static_cast<double>(input.i) : input.f;
@@ -100,24 +140,25 @@ static Result<ParamValue> paramValue(const ParamDecl &decl, const ParamInput &in
     if (std::isfinite(value.f))
       return value;
     if (std::isfinite(given))
-      return Error{who + toText(given) + " does not fit f32"};
-    return Error{who + "expected a finite f32, got " + toText(given)};
+      return Error{who() + toText(given) + " does not fit f32"};
+    return Error{who() + "expected a finite f32, got " + toText(given)};
   }
-  const std::string type(toString(decl.type));
   if (!input.isInteger)
-    return Error{who + "expected an integer (" + type + "), got " + toText(input.f)};
+    return Error{who() + "expected an integer (" + std::string(toString(decl.type)) + "), got " +
+                 toText(input.f)};
   if (decl.type == ScalarType::I32 && input.i != static_cast<int32_t>(input.i))
-    return Error{who + std::to_string(input.i) + " does not fit i32"};
+    return Error{who() + std::to_string(input.i) + " does not fit i32"};
   if (decl.minValue && input.i < *decl.minValue)
-    return Error{who + "expected at least " + std::to_string(*decl.minValue) + ", got " +
+    return Error{who() + "expected at least " + std::to_string(*decl.minValue) + ", got " +
                  std::to_string(input.i)};
   value.i = input.i;
   return value;
 }
 
-static Status bindParams(const KernelSpec &spec, const BatchInput &input, Batch &batch) {
+static Status bindParams(const KernelSpec &spec, const BatchInput &input, Batch &batch,
+                         std::vector<uint8_t> &given) {
   const std::vector<ParamDecl> &decls = spec.program.params;
-  std::vector<bool> given(decls.size(), false);
+  given.assign(decls.size(), false);
   batch.params.resize(decls.size());
   for (const ParamInput &param : input.params) {
     auto decl = std::find_if(decls.begin(), decls.end(),
@@ -181,20 +222,46 @@ static Status checkPaging(const BatchInput &input) {
   return {};
 }
 
-Result<BoundBatch> rt::bindBatch(const KernelSpec &spec, BatchInput input) {
-  if (spec.numKvHeads < 1 || spec.numHeads < 1 || spec.numHeads % spec.numKvHeads)
-    return Error{"kernel '" + spec.name + "': heads " + std::to_string(spec.numHeads) +
-                 " expected to be a multiple of kv_heads " + std::to_string(spec.numKvHeads)};
-  BoundBatch bound;
-  bound.batch.numHeads = spec.numHeads;
-  bound.batch.numKvHeads = spec.numKvHeads;
+BatchBinder::BatchBinder(const KernelSpec &spec)
+    : spec(&spec), scratch(std::make_unique<BindScratch>()) {}
+BatchBinder::BatchBinder(BatchBinder &&) noexcept = default;
+BatchBinder &BatchBinder::operator=(BatchBinder &&) noexcept = default;
+BatchBinder::~BatchBinder() = default;
+
+Status BatchBinder::bind(const BatchInput &input, BoundBatch &bound) {
+  if (spec->numKvHeads < 1 || spec->numHeads < 1 || spec->numHeads % spec->numKvHeads)
+    return Error{"kernel '" + spec->name + "': heads " + std::to_string(spec->numHeads) +
+                 " expected to be a multiple of kv_heads " + std::to_string(spec->numKvHeads)};
+  bound.batch.numHeads = spec->numHeads;
+  bound.batch.numKvHeads = spec->numKvHeads;
   if (Status status = bindShape(input, bound); !status)
-    return Error{status.message()};
+    return status;
   if (Status status = checkPaging(input); !status)
-    return Error{status.message()};
-  if (Status status = bindParams(spec, input, bound.batch); !status)
-    return Error{status.message()};
-  if (Status status = bindTables(spec, input, bound.batch); !status)
+    return status;
+  if (Status status = bindParams(*spec, input, bound.batch, scratch->hasParam); !status)
+    return status;
+  return bindTables(*spec, input, bound.batch, *scratch);
+}
+
+void BatchBinder::reserve(BoundBatch &bound, int64_t requests, int64_t ranges) const {
+  BatchShape &shape = bound.batch.shape;
+  const size_t count = static_cast<size_t>(requests) + 1;
+  for (std::vector<int64_t> *numbers : {&shape.queryStartLoc, &shape.seqLen, &shape.contextLen,
+                                        &shape.keyBegin, &shape.keyEnd, &bound.kvStart})
+    numbers->reserve(count);
+  bound.hasSeqLenBound.reserve(count);
+  bound.isPrefilling.reserve(count);
+  bound.batch.tables.resize(spec->program.tables.size());
+  for (size_t i = 0; i < spec->program.tables.size(); ++i)
+    if (spec->program.tables[i].kind == TableKind::Ranges) {
+      bound.batch.tables[i].ranges.reserve(static_cast<size_t>(ranges));
+      bound.batch.tables[i].rangeOffsets.reserve(count);
+    }
+}
+
+Result<BoundBatch> rt::bindBatch(const KernelSpec &spec, const BatchInput &input) {
+  BoundBatch bound;
+  if (Status status = BatchBinder(spec).bind(input, bound); !status)
     return Error{status.message()};
   return bound;
 }

@@ -53,6 +53,7 @@ Status BatchReader::readRequest(const JsonValue &value, const std::string &path)
   request.seqLen = reader.integer("seq_len");
   request.contextLen = reader.optionalInteger("context_len");
   request.seqLenBound = reader.optionalInteger("seq_len_bound");
+  request.seqLenLeast = reader.optionalInteger("seq_len_least");
   request.isPrefilling = reader.optionalBoolean("is_prefilling");
   std::optional<std::vector<int32_t>> row;
   if (const JsonValue *ranges = reader.optionalArray("mm_ranges")) {

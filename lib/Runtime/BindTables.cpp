@@ -2,7 +2,7 @@
 #include "BindTables.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <utility>
 
 using namespace attn;
 using namespace attn::core;
@@ -13,8 +13,8 @@ namespace {
 /// Binds the tables of one batch, one declaration after the other.
 class TableBinder {
 public:
-  TableBinder(const KernelSpec &spec, BatchInput &input, Batch &batch)
-      : spec(spec), decls(spec.program.tables), input(input), batch(batch) {}
+  TableBinder(const KernelSpec &spec, const BatchInput &input, Batch &batch, BindScratch &scratch)
+      : spec(spec), decls(spec.program.tables), input(input), batch(batch), scratch(scratch) {}
 
   Status bind();
 
@@ -24,8 +24,9 @@ private:
   Status bindRanges(size_t table, const RangesInput &ranges);
   Status checkRange(size_t table, size_t b, size_t number, const std::array<int64_t, 2> &range,
                     bool &live) const;
-  Status bindDocuments(size_t table, DocumentsInput documents);
-  Status bindDense(size_t table, DenseInput dense);
+  Status bindDocuments(size_t table, const DocumentsInput &documents);
+  Status checkDocuments(size_t table, size_t b, const int32_t *ids, int64_t length);
+  Status bindDense(size_t table, const DenseInput &dense);
   Status checkOffsets(size_t table, const std::vector<int64_t> &offsets, size_t total) const;
   Status checkExtent(size_t table, size_t dim, int64_t extent) const;
 
@@ -39,13 +40,16 @@ private:
         names.push_back(decl.name);
     return names;
   }
+  int64_t countOf(TableKind kind) const {
+    return std::count_if(decls.begin(), decls.end(),
+                         [&](const TableDecl &decl) { return decl.kind == kind; });
+  }
 
   const KernelSpec &spec;
   const std::vector<TableDecl> &decls;
-  BatchInput &input;
+  const BatchInput &input;
   Batch &batch;
-  std::vector<TableInput *> given; ///< per declaration
-  TableInput mmRanges;
+  BindScratch &scratch;
 };
 
 const char *describe(TableKind kind) {
@@ -73,8 +77,8 @@ bool matches(const TableInput &table, TableKind kind) {
 
 /// Finds the input of every declaration; unnamed ranges go to the only ranges table.
 Status TableBinder::assignInputs() {
-  given.assign(decls.size(), nullptr);
-  for (TableInput &table : input.tables) {
+  scratch.given.assign(decls.size(), {});
+  for (const TableInput &table : input.tables) {
     auto decl = std::find_if(decls.begin(), decls.end(),
                              [&](const TableDecl &d) { return d.name == table.name; });
     if (decl == decls.end()) {
@@ -88,26 +92,27 @@ Status TableBinder::assignInputs() {
     const size_t i = decl - decls.begin();
     if (decl->kind == TableKind::QueryRanges)
       return error(i, "is built by the runtime and cannot be given");
-    if (given[i])
+    GivenTable &given = scratch.given[i];
+    if (given.isGiven())
       return error(i, "given twice");
     if (!matches(table, decl->kind))
       return error(i, std::string("expected ") + describe(decl->kind));
-    given[i] = &table;
+    given = {table.ranges ? &*table.ranges : nullptr, table.documents ? &*table.documents : nullptr,
+             table.dense ? &*table.dense : nullptr};
   }
 
-  std::vector<std::string> ranges = namesOf(TableKind::Ranges);
-  if (!input.mmRanges || ranges.empty())
+  const int64_t rangesTables = countOf(TableKind::Ranges);
+  if (!input.mmRanges || rangesTables == 0)
     return {};
-  if (ranges.size() > 1)
+  if (rangesTables > 1)
     return Error{"mm_ranges: kernel '" + spec.name + "' has several ranges tables (" +
-                 quotedList(ranges) + "); give each by name as a table"};
+                 quotedList(namesOf(TableKind::Ranges)) + "); give each by name as a table"};
   for (size_t i = 0; i < decls.size(); ++i) {
     if (decls[i].kind != TableKind::Ranges)
       continue;
-    if (given[i])
+    if (scratch.given[i].isGiven())
       return error(i, "given twice, by name and as mm_ranges");
-    mmRanges.ranges = std::move(input.mmRanges);
-    given[i] = &mmRanges;
+    scratch.given[i].ranges = &*input.mmRanges;
   }
   return {};
 }
@@ -132,8 +137,7 @@ Status TableBinder::checkRange(size_t table, size_t b, size_t number,
   const auto [start, end] = range;
   const int64_t seqLen = batch.shape.seqLen[b];
   auto fail = [&](const std::string &what) {
-    std::string name =
-        namesOf(TableKind::Ranges).size() > 1 ? " of '" + decls[table].name + "'" : "";
+    std::string name = countOf(TableKind::Ranges) > 1 ? " of '" + decls[table].name + "'" : "";
     return Error{"request " + std::to_string(b) + ": range " + std::to_string(number) + " [" +
                  std::to_string(start) + ", " + std::to_string(end) + "]" + name + " " + what};
   };
@@ -141,6 +145,17 @@ Status TableBinder::checkRange(size_t table, size_t b, size_t number,
     return fail("starts before 0");
   if (start >= kPositionLimit || end >= kPositionLimit || end <= -kPositionLimit)
     return fail("passes the last position " + std::to_string(kPositionLimit - 1));
+  if (input.requests[b].seqLenBound) {
+    // Its rows are built as lying outside of every range.
+    const Interval rows = boundedPositions(input.requests[b]);
+    if (start < end && !intersect(rows, Interval::fromInclusive(start, end)).empty())
+      return fail("reaches into positions " + std::to_string(rows.lo) + " to " +
+                  std::to_string(rows.hi - 1) +
+                  " that the row may take, whose seq_len is known on the device only "
+                  "(seq_len_least says how far down they go)");
+    live = start < end && start < rows.lo;
+    return {};
+  }
   live = start < end && start < seqLen;
   if (!live || end < seqLen || input.allowPartialRanges)
     return {};
@@ -156,6 +171,8 @@ Status TableBinder::bindRanges(size_t table, const RangesInput &ranges) {
   if (Status status = checkOffsets(table, ranges.offsets, ranges.ranges.size()); !status)
     return status;
   TableData &data = batch.tables[table];
+  data.ranges.clear();
+  data.rangeOffsets.clear();
   data.rangeOffsets.push_back(0);
   for (size_t b = 0; b + 1 < ranges.offsets.size(); ++b) {
     for (int64_t i = ranges.offsets[b]; i < ranges.offsets[b + 1]; ++i) {
@@ -171,26 +188,42 @@ Status TableBinder::bindRanges(size_t table, const RangesInput &ranges) {
   return {};
 }
 
-Status TableBinder::bindDocuments(size_t table, DocumentsInput documents) {
+/// The keys of a document lie together.
+Status TableBinder::checkDocuments(size_t table, size_t b, const int32_t *ids, int64_t length) {
+  auto fail = [&](const std::string &what) {
+    return Error{"request " + std::to_string(b) + ": table '" + decls[table].name + "' " + what};
+  };
+  if (input.requests[b].seqLenBound)
+    return fail("needs an exact seq_len, got seq_len_bound");
+  if (length != batch.shape.seqLen[b])
+    return fail("has " + std::to_string(length) + " document ids, expected seq_len " +
+                std::to_string(batch.shape.seqLen[b]));
+  std::vector<std::pair<int32_t, int64_t>> &starts = scratch.starts;
+  starts.clear();
+  for (int64_t k = 0; k < length; ++k)
+    if (k == 0 || ids[k] != ids[k - 1])
+      starts.emplace_back(ids[k], k);
+  std::sort(starts.begin(), starts.end());
+  int64_t again = length;
+  for (size_t i = 1; i < starts.size(); ++i)
+    if (starts[i].first == starts[i - 1].first)
+      again = std::min(again, starts[i].second);
+  if (again == length)
+    return {};
+  return fail("has document id " + std::to_string(ids[again]) + " again at key " +
+              std::to_string(again) + ", expected the keys of a document to be contiguous");
+}
+
+Status TableBinder::bindDocuments(size_t table, const DocumentsInput &documents) {
   if (Status status = checkOffsets(table, documents.offsets, documents.ids.size()); !status)
     return status;
-  for (size_t b = 0; b + 1 < documents.offsets.size(); ++b) {
-    const std::string who = "request " + std::to_string(b) + ": table '" + decls[table].name + "' ";
-    const int64_t length = documents.offsets[b + 1] - documents.offsets[b];
-    if (length != batch.shape.seqLen[b])
-      return Error{who + "has " + std::to_string(length) + " document ids, expected seq_len " +
-                   std::to_string(batch.shape.seqLen[b])};
-    const int32_t *ids = documents.ids.data() + documents.offsets[b];
-    std::unordered_set<int32_t> seen;
-    for (int64_t k = 0; k < length; ++k) {
-      const bool starts = k == 0 || ids[k] != ids[k - 1];
-      if (starts && !seen.insert(ids[k]).second)
-        return Error{who + "has document id " + std::to_string(ids[k]) + " again at key " +
-                     std::to_string(k) + ", expected the keys of a document to be contiguous"};
-    }
-  }
-  batch.tables[table].documents = std::move(documents.ids);
-  batch.tables[table].documentOffsets = std::move(documents.offsets);
+  for (size_t b = 0; b + 1 < documents.offsets.size(); ++b)
+    if (Status status = checkDocuments(table, b, documents.ids.data() + documents.offsets[b],
+                                       documents.offsets[b + 1] - documents.offsets[b]);
+        !status)
+      return status;
+  batch.tables[table].documents = documents.ids;
+  batch.tables[table].documentOffsets = documents.offsets;
   return {};
 }
 
@@ -228,7 +261,7 @@ Status TableBinder::checkExtent(size_t table, size_t dim, int64_t extent) const 
   return {};
 }
 
-Status TableBinder::bindDense(size_t table, DenseInput dense) {
+Status TableBinder::bindDense(size_t table, const DenseInput &dense) {
   const TableDecl &decl = decls[table];
   if (dense.element != decl.element)
     return error(table, "has elements of type " + std::string(toString(dense.element)) +
@@ -239,24 +272,23 @@ Status TableBinder::bindDense(size_t table, DenseInput dense) {
   for (size_t dim = 0; dim < decl.dims.size(); ++dim)
     if (Status status = checkExtent(table, dim, dense.extents[dim]); !status)
       return status;
+  TableData &data = batch.tables[table];
+  data.extents = dense.extents;
+  data.strides = dense.strides;
   if (dense.strides.empty()) {
-    dense.strides.assign(dense.extents.size(), 1);
-    for (size_t dim = dense.extents.size(); dim-- > 1;)
-      if (__builtin_mul_overflow(dense.strides[dim], dense.extents[dim], &dense.strides[dim - 1]))
-        return error(table, "has more elements than 64 bits count");
+    data.strides.resize(dense.extents.size());
+    if (!denseStrides(data.extents.data(), data.extents.size(), data.strides.data()))
+      return error(table, "has more elements than 64 bits count");
   }
-  if (dense.strides.size() != decl.dims.size())
+  if (data.strides.size() != decl.dims.size())
     return error(table, "has " + std::to_string(dense.strides.size()) + " strides, expected " +
                             std::to_string(decl.dims.size()));
   const bool isEmpty =
       std::find(dense.extents.begin(), dense.extents.end(), 0) != dense.extents.end();
-  TableData &data = batch.tables[table];
-  data.owned = std::move(dense.owned);
+  data.owned = dense.owned;
   data.data = dense.data ? dense.data : data.owned.data();
   if (!data.data && !isEmpty)
     return error(table, "has no data");
-  data.extents = std::move(dense.extents);
-  data.strides = std::move(dense.strides);
   return {};
 }
 
@@ -264,21 +296,23 @@ Status TableBinder::bindOne(size_t table) {
   const TableKind kind = decls[table].kind;
   if (kind == TableKind::QueryRanges)
     return {};
-  if (!given[table]) {
+  const GivenTable &given = scratch.given[table];
+  if (!given.isGiven()) {
     // No range at all is a legal batch of a kernel with one ranges table; with several, a table
     // that is not named is more likely forgotten.
-    if (kind != TableKind::Ranges || namesOf(TableKind::Ranges).size() > 1)
+    if (kind != TableKind::Ranges || countOf(TableKind::Ranges) > 1)
       return error(table, std::string("missing, expected ") + describe(kind));
-    return bindRanges(table, {{}, std::vector<int64_t>(batch.shape.seqLen.size() + 1, 0)});
+    batch.tables[table].ranges.clear();
+    batch.tables[table].rangeOffsets.assign(batch.shape.seqLen.size() + 1, 0);
+    return {};
   }
-  TableInput &source = *given[table];
   switch (kind) {
   case TableKind::Ranges:
-    return bindRanges(table, *source.ranges);
+    return bindRanges(table, *given.ranges);
   case TableKind::Documents:
-    return bindDocuments(table, std::move(*source.documents));
+    return bindDocuments(table, *given.documents);
   case TableKind::Plain:
-    return bindDense(table, std::move(*source.dense));
+    return bindDense(table, *given.dense);
   case TableKind::QueryRanges:
     break;
   }
@@ -295,6 +329,7 @@ Status TableBinder::bind() {
   return {};
 }
 
-Status rt::bindTables(const KernelSpec &spec, BatchInput &input, Batch &batch) {
-  return TableBinder(spec, input, batch).bind();
+Status rt::bindTables(const KernelSpec &spec, const BatchInput &input, Batch &batch,
+                      BindScratch &scratch) {
+  return TableBinder(spec, input, batch, scratch).bind();
 }

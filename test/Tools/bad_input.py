@@ -130,6 +130,9 @@ BATCHES = [
      "request 0: table 'doc' has document id 0 again at key 2, expected the keys of a document "
      "to be contiguous"),
     (SPEC % "", GOOD % (', "seq_len_bound": 9', ''),
+     "request 0: seq_len_bound: given for a prefill row, expected a decode row "
+     "(is_prefilling: false)"),
+    (SPEC % "", GOOD % (', "seq_len_bound": 9, "is_prefilling": false', ''),
      "request 0: seq_len_bound: device 'cpu' needs exact lengths (seq_len alone)"),
     (SPEC % "", GOOD % (', "block_table": [0]', ''),
      'block_table: given without page_size'),
@@ -167,9 +170,9 @@ COMMANDS = [
     (["attn-run", "good.attn", "--batch", "none.json"],
      "attn-run: error: cannot read 'none.json': No such file or directory"),
     (["attn-run", "good.attn", "--batch", "good.json", "--device=cuda", "--threads=2", "--output", "OUT"],
-     "attn-run: error: --threads: device 'cuda' has its own threads, expected device 'cpu'"),
+     "attn-run: error: --threads: device 'cuda' has its own threads, expected device 'cpu' or 'sim'"),
     (["attn-run", "good.attn", "--batch", "good.json", "--device=sim", "--output", "OUT"],
-     "attn-run: error: --device: 'sim' is not available here (available: reference, cpu, cuda)"),
+     "attn-run: error: kernel 'SIM'"),
     (["attn-run", "good.attn", "--batch", "good.json", "--device=reference", "--check"],
      "attn-run: error: --check: device 'reference' is the judge and cannot judge itself; choose another device"),
     (["attn-run", "good.attn", "--batch", "good.json", "--frob"],
@@ -226,7 +229,7 @@ COMMANDS += [
     (["attn-compile", "good.mlir", "--emit=attn", "-O2", "-o", "OUT"],
      "attn-compile: -O has no meaning with --emit=attn, no code is generated for the CPU"),
     (["attn-run", "good.attn", "--batch", "good.json", "--device=reference", "--threads=2", "--output", "OUT"],
-     "attn-run: error: --threads: device 'reference' has one thread, expected device 'cpu'"),
+     "attn-run: error: --threads: device 'reference' has one thread, expected device 'cpu' or 'sim'"),
     (["attn-run", "good.attn", "--batch", "good.json", "--output", "-"],
      "attn-run: error: --output: '-' would mix the results with the report on standard output, expected a file "
      "(./- for one of that name)"),

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,8 +24,10 @@ struct RequestInput {
   int64_t queryLen = 0;
   int64_t seqLen = 0;
   std::optional<int64_t> contextLen; ///< default seqLen - queryLen
-  std::optional<int64_t>
-      seqLenBound; ///< what the host knows when seqLen is known on the device only
+  /// The largest length of a decode row whose length is known on the device only. The host then
+  /// uses this and not seqLen.
+  std::optional<int64_t> seqLenBound;
+  std::optional<int64_t> seqLenLeast; ///< of such a row, the smallest; default queryLen
   std::optional<bool> isPrefilling;
   std::optional<int64_t> keyBegin; ///< default 0
   std::optional<int64_t> keyEnd;   ///< default seqLen
@@ -95,11 +98,33 @@ struct BoundBatch {
   std::vector<int64_t> kvStart;        ///< [num_reqs + 1] exclusive prefix sum of seq_len
   std::vector<uint8_t> isPrefilling;   ///< as given, else query_len > 1
   std::vector<uint8_t> hasSeqLenBound; ///< seq_len is known on the device only
+  std::vector<int64_t> seqLenBound;    ///< the largest it may be; seq_len where that is known
 };
 
 /// Checks everything that can be checked without reading tensors. The first fault is returned; it
 /// names the request, table or parameter, what was expected and what was there.
-core::Result<BoundBatch> bindBatch(const core::KernelSpec &spec, BatchInput input);
+core::Result<BoundBatch> bindBatch(const core::KernelSpec &spec, const BatchInput &input);
+
+struct BindScratch;
+
+/// The same step after step, into memory that is used again: batches no larger than earlier ones
+/// allocate nothing. After a failure `bound` is not to be used.
+class BatchBinder {
+public:
+  /// `spec` must outlive the binder.
+  explicit BatchBinder(const core::KernelSpec &spec);
+  BatchBinder(BatchBinder &&) noexcept;
+  BatchBinder &operator=(BatchBinder &&) noexcept;
+  ~BatchBinder();
+
+  core::Status bind(const BatchInput &input, BoundBatch &bound);
+  /// Takes memory of `bound` for batches of so many requests, and ranges in a table.
+  void reserve(BoundBatch &bound, int64_t requests, int64_t ranges) const;
+
+private:
+  const core::KernelSpec *spec;
+  std::unique_ptr<BindScratch> scratch;
+};
 
 /// An error naming the first request whose length is only a bound; for targets whose tables are
 /// built from exact lengths. `device` is named in it.

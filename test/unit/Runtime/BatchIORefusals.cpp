@@ -103,8 +103,8 @@ TEST(BatchRefusals, Shape) {
         "line 1, column 15: requests[0]: missing key 'seq_len'"},
        {one(", \"mm_range\": []"),
         "line 1, column 46: requests[0]: unknown key 'mm_range', expected one of query_len, "
-        "seq_len, "
-        "context_len, seq_len_bound, is_prefilling, mm_ranges, block_table"},
+        "seq_len, context_len, seq_len_bound, seq_len_least, is_prefilling, mm_ranges, "
+        "block_table"},
        {R"({"requests": [{"query_len": 1.5, "seq_len": 2}]})",
         "line 1, column 29: requests[0].query_len: expected an integer, got a number"},
        {R"({"requests": [{"query_len": 1, "seq_len": "2"}]})",

@@ -291,7 +291,7 @@ TEST(CApi, RefusedBatches) {
     EXPECT_EQ(error(), message);
   };
   const int32_t lengths[2] = {-4, 3};
-  const uint8_t bounds[2] = {0, 1};
+  const uint8_t bounds[2] = {0, 1}, prefilling[2] = {1, 0};
   refused(ATTN_INVALID_ARGUMENT, "attn_batch: query_start_loc is null",
           [](Batch &b) { b.batch.query_start_loc = nullptr; });
   refused(ATTN_INVALID_ARGUMENT, "attn_batch: query_start_loc[0] is 2, expected 0",
@@ -308,6 +308,14 @@ TEST(CApi, RefusedBatches) {
           [&](Batch &b) { b.batch.seq_lens = lengths; });
   refused(ATTN_UNSUPPORTED,
           "request 1: seq_len_bound: device 'cpu' needs exact lengths (seq_len alone)",
+          [&](Batch &b) {
+            b.batch.seq_len_is_bound = bounds;
+            b.batch.is_prefilling = prefilling;
+            b.batch.num_ranges = 0;
+          });
+  refused(ATTN_INVALID_BATCH,
+          "request 1: seq_len_bound: given for a prefill row, expected a decode row "
+          "(is_prefilling: false)",
           [&](Batch &b) { b.batch.seq_len_is_bound = bounds; });
   refused(ATTN_INVALID_BATCH,
           "request 1: range 1 [9, 13] holds a scheduled query and ends at or past seq_len 13; its "
