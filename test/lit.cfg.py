@@ -33,13 +33,13 @@ def tool(name, folder, options=""):
     config.substitutions.append((word, path + options))
 
 
-# z3, if it is there and solves something.
-z3 = lit.util.which("z3", os.environ.get("PATH", ""))
+# The solver that tools find: z3, or the one beside them. It has to solve something.
+z3 = lit.util.which("z3", os.environ.get("PATH", "")) or lit.util.which("attn-smt", config.attn_bin_dir)
 if z3 and subprocess.run([z3, "-in"], input="(check-sat)", stdout=subprocess.PIPE,
                          universal_newlines=True).stdout.strip() == "sat":
     config.available_features.add("solver")
 if os.environ.get("ATTN_PROOFS") and "solver" not in config.available_features:
-    lit_config.fatal("proofs need z3 in PATH, install package z3")
+    lit_config.fatal("proofs need z3 in PATH or attn-smt, install package z3")
 
 round_trip = " --verify-roundtrip" if os.environ.get("ATTN_ROUND_TRIP") else ""
 proofs = " --attn-verify-rewrites=strict --solver-timeout=60" if os.environ.get("ATTN_PROOFS") else ""

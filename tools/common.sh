@@ -7,7 +7,7 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 build_packages=(cmake ninja-build g++ ccache llvm-22-dev llvm-22-tools libmlir-22-dev libpng-dev
   mlir-22-tools)
 # What the tests need besides.
-test_packages=(python3 libgtest-dev clang-format binutils z3)
+test_packages=(python3 libgtest-dev clang-format binutils z3 libz3-dev)
 
 say() { printf '\n== %s (%ds)\n' "$*" "$SECONDS"; }
 

@@ -7,7 +7,7 @@ include "mlir/Pass/PassBase.td"
 def SolverOptions {
   list<Option> options = [
     Option<"solver", "solver", "std::string", /*default=*/"",
-           "Program that reads SMT-LIB on standard input (default: z3 of PATH)">,
+           "Program that reads SMT-LIB on standard input (default: z3 of PATH, else attn-smt)">,
     Option<"timeout", "timeout", "unsigned", /*default=*/"10", "Seconds for each question">,
     Option<"strict", "strict", "bool", /*default=*/"false",
            "What is not proved is an error, for whatever reason">,
@@ -29,7 +29,7 @@ def TvSnapshotPass : Pass<"attn-tv-snapshot", "::attn::KernelOp"> {
 def TvCheckPass : Pass<"attn-tv-check", "::attn::KernelOp"> {
   let summary = "Prove that a kernel is what it was at the last attn-tv-snapshot";
   let description = [{
-    Asks a solver whether some batch tells the masks apart, whether new `attn.bounds` leave out a kept
+    The kernel must have its heads, dims, types, scale and parameters still. Asks a solver whether some batch tells the masks apart, whether new `attn.bounds` leave out a kept
     key (or, if `exact`, hold one that is not), and whether the score regions are the same operations.
 
     Refuted: an error with (b, h, q, k), what the masks say there, and a batch file. Unknown: a
@@ -58,7 +58,8 @@ def TvExpandElementsPass : Pass<"attn-tv-expand-elements", "::attn::KernelOp"> {
   let description = [{
     Named operations become `arith` and `scf` through the interface that the CPU and GPU lowerings
     use; reads of tables stay. Between attn-tv-snapshot and attn-tv-check this proves that lowering.
-    Refuses a mask with `attn.document`, for which regions have no read.
+    Ids of `!attn.documents`, for which regions have no read, are read from two plain tables that the
+    pass adds; attn-tv-check knows what those hold.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }

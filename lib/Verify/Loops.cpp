@@ -4,8 +4,9 @@
 //   - a few iterations, known how many: unrolled;
 //   - step 1, one carried Bool that is or-ed or and-ed with a term that does not read it: a
 //     quantifier;
-//   - in a query with limited lists, any other: unrolled up to the limit, which becomes a condition
-//     of the query;
+//   - in a query with limited lists, any other: unrolled up to a limit, which becomes a condition
+//   of
+//     the query unless it is above what the loop can reach;
 //   - a function, of which nothing is known, of what it reads.
 #include "Encoder.h"
 
@@ -19,8 +20,9 @@ using core::NodeId;
 using core::Op;
 using core::ScalarType;
 
-/// Iterations of a loop that is written out.
-static constexpr Wide kMaxIterations = 16;
+/// Iterations of a loop that is written out; in the search for an example, too, if only constants
+/// bound it.
+static constexpr Wide kMaxIterations = 16, kMaxExampleIterations = 64;
 
 std::vector<Coded> Encoder::runBody(NodeId loop, const Coded &index,
                                     const std::vector<Coded> &carried) {
@@ -57,8 +59,11 @@ bool Encoder::unroll(NodeId id) {
   if (iterations > kMaxIterations) {
     if (!world.getOptions().maxRanges)
       return false;
-    iterations = *world.getOptions().maxRanges;
-    terms.require(terms.le(terms.sub(upper.term, lower.term), terms.integer(iterations * *step)));
+    bool isConstant = terms.asInteger(lower.term) && terms.asInteger(upper.term);
+    if (!isConstant || iterations > kMaxExampleIterations) {
+      iterations = *world.getOptions().maxRanges;
+      terms.require(terms.le(terms.sub(upper.term, lower.term), terms.integer(iterations * *step)));
+    }
   }
   for (Wide i = 0; i < iterations; ++i) {
     Wide offset = i * *step;
@@ -105,6 +110,8 @@ bool Encoder::quantify(NodeId id) {
 std::string Encoder::describe(const Node &node) const {
   std::string text = std::string(core::toString(node.op)) + ":" +
                      std::string(core::toString(node.type)) + ":" + std::to_string(node.imm);
+  for (NodeId operand : node.operands)
+    text += "." + std::string(core::toString(typeOf(operand)));
   if (node.op == Op::Const && node.type == ScalarType::F32)
     return text + ":" + proofs::toString(encodeConstant(node).lo);
   if (node.op == Op::Param)

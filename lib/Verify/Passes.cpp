@@ -67,7 +67,7 @@ static FailureOr<core::MaskProgram> getProgram(KernelOp kernel, ArrayAttr minimu
   for (auto [param, minimum] : llvm::zip(program->params, minimums)) {
     param.minValue = std::nullopt;
     if (auto value = dyn_cast<IntegerAttr>(minimum))
-      param.minValue = value.getInt();
+      param.minValue = value.getValue().getSExtValue();
   }
   return program;
 }
@@ -90,6 +90,10 @@ static proofs::ProveOptions getProveOptions(const std::string &solver, unsigned 
   options.dumpDir = dumpDir;
   options.heads = static_cast<int64_t>(kernel.getHeads());
   options.kvHeads = static_cast<int64_t>(kernel.getKvHeads());
+  if (auto views = kernel->getAttrOfType<DictionaryAttr>(proofs::kDocumentViews))
+    for (NamedAttribute view : views)
+      if (auto source = dyn_cast<StringAttr>(view.getValue()))
+        options.documentViews[view.getName().str()] = source.str();
   return options;
 }
 
@@ -177,6 +181,8 @@ public:
     }
     KernelOp before = *module->getOps<KernelOp>().begin();
     auto minimums = kernel->getAttrOfType<ArrayAttr>(kMinimums);
+    if (failed(checkClauses(before, kernel, minimums)))
+      return signalPassFailure();
     FailureOr<core::MaskProgram> x = getProgram(before, minimums);
     FailureOr<core::MaskProgram> y = getProgram(kernel, minimums);
     if (failed(x) || failed(y) || failed(checkMask(kernel, *x, *y)) ||
@@ -185,6 +191,32 @@ public:
   }
 
 private:
+  /// What a mask is read with, and what no pass has a reason to touch.
+  static LogicalResult checkClauses(KernelOp before, KernelOp after, ArrayAttr minimums) {
+    for (StringRef name : KernelOp::getAttributeNames()) {
+      // Passes add tables.
+      if (name == after.getArgNamesAttrName() || name == after.getTableSourcesAttrName())
+        continue;
+      Attribute was = before->getAttr(name), is = after->getAttr(name);
+      if (was != is)
+        return after.emitOpError("has another '")
+               << name << "' than its snapshot: expected " << was << ", got " << is;
+    }
+    uint64_t params = before.getNumParams();
+    bool fits =
+        minimums && minimums.size() == params && llvm::all_of(minimums, [](Attribute minimum) {
+          auto value = dyn_cast<IntegerAttr>(minimum);
+          return !value || value.getType().isSignlessInteger(64);
+        });
+    if (!fits)
+      return after.emitOpError("has a snapshot without the smallest values of its parameters");
+    for (unsigned i = 0; i < params; ++i)
+      if (before.getArgName(i) != after.getArgName(i))
+        return after.emitOpError("has another parameter than its snapshot: expected '")
+               << before.getArgName(i) << "', got '" << after.getArgName(i) << "'";
+    return success();
+  }
+
   LogicalResult checkMask(KernelOp kernel, const core::MaskProgram &before,
                           const core::MaskProgram &after) {
     Operation *place = kernel.getMask();

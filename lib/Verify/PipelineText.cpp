@@ -32,14 +32,16 @@ static std::string addChecksTo(StringRef text, StringRef options, bool onKernel)
   for (StringRef part : splitPasses(text)) {
     StringRef name = part.take_until([](char c) { return c == '(' || c == '{'; });
     StringRef rest = part.drop_front(name.size());
-    if (rest.starts_with("(")) {
-      bool isKernel = name.trim() == attn::KernelOp::getOperationName();
+    bool isKernel = name.trim() == attn::KernelOp::getOperationName();
+    bool isNested = rest.starts_with("("), isModule = name.trim() == "builtin.module";
+    if (isNested && (isKernel || isModule)) {
       parts.push_back(name.str() + "(" +
                       addChecksTo(rest.drop_front().drop_back(), options, isKernel) + ")");
       continue;
     }
-    bool isCleanUp = name == "cse" || name == "canonicalize";
-    if (name.starts_with("attn-tv-") || (!onKernel && !isCleanUp)) {
+    // What runs on any operation runs on kernels. Conversions leave no kernel to compare.
+    bool isElsewhere = isNested && (onKernel || name.trim() != "any");
+    if (isElsewhere || name.starts_with("attn-tv-") || name.starts_with("convert-attn-")) {
       parts.push_back(part.str());
       continue;
     }

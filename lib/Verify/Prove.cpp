@@ -4,7 +4,7 @@
 //   1. without a solver: the same program, or the same term, is equal;
 //   2. can the rules of a batch hold at all? If not, anything would be proved;
 //   3. can the masks differ, for any number of ranges? If not: proved. Before that is said, random
-//      batches have a say, as a solver may lie;
+//      batches have a say, as a solver may lie. One process answers this and the one before;
 //   4. if so, for at most three ranges and in boxes that grow, for an example that is small;
 //   5. the evaluator has the last word on an example.
 #include "attn/Verify/Prove.h"
@@ -15,6 +15,7 @@
 
 #include "attn/Core/MaskEval.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -63,11 +64,12 @@ private:
     Term differ;
     std::string fault;
   };
+  std::unique_ptr<Query> makeRules(std::optional<unsigned> maxRanges);
   std::unique_ptr<Query> makeQuery(std::optional<unsigned> maxRanges);
-  Answer ask(const std::string &text, const std::vector<std::string> &names = {});
+  std::optional<Answer> dump(const std::string &text) const;
   Verdict verdictOf(const Answer &answer) const;
   Verdict findExample(const std::string &otherwise);
-  std::optional<Counterexample> replay(const Scene &scene) const;
+  std::optional<Counterexample> replay(Scene scene) const;
   std::optional<Counterexample> sample() const;
   bool differ(bool x, bool y) const { return relation == Relation::Equal ? x != y : x && !y; }
 
@@ -82,17 +84,25 @@ private:
 
 } // namespace
 
-std::unique_ptr<Prover::Query> Prover::makeQuery(std::optional<unsigned> maxRanges) {
+/// What holds for every batch.
+std::unique_ptr<Prover::Query> Prover::makeRules(std::optional<unsigned> maxRanges) {
   WorldOptions worldOptions;
   worldOptions.heads = options.heads;
+  worldOptions.documentViews = options.documentViews;
   worldOptions.maxRanges = maxRanges;
   auto query = std::make_unique<Query>(context, worldOptions);
-  Terms &terms = query->terms;
   for (const core::MaskProgram *program : {&before, &after})
-    if (auto fault = query->world.declare(*program)) {
+    if (auto fault = query->world.declare(*program); fault && query->fault.empty())
       query->fault = *fault;
-      return query;
-    }
+  return query;
+}
+
+/// The rules, and "the masks differ" as a term.
+std::unique_ptr<Prover::Query> Prover::makeQuery(std::optional<unsigned> maxRanges) {
+  std::unique_ptr<Query> query = makeRules(maxRanges);
+  if (!query->fault.empty())
+    return query;
+  Terms &terms = query->terms;
   Term values[2];
   for (int i = 0; i < 2; ++i) {
     const core::MaskProgram &program = i ? after : before;
@@ -107,27 +117,23 @@ std::unique_ptr<Prover::Query> Prover::makeQuery(std::optional<unsigned> maxRang
   return query;
 }
 
-Answer Prover::ask(const std::string &text, const std::vector<std::string> &names) {
-  if (!options.dumpDir.empty()) {
-    llvm::SmallString<128> path(options.dumpDir);
-    llvm::sys::path::append(path, "query-" + llvm::utohexstr(llvm::xxh3_64bits(text)) + ".smt2");
-    std::error_code error;
-    llvm::raw_fd_ostream stream(path, error);
-    if (!error)
-      stream << "(set-logic ALL)\n" << text << "(check-sat)\n";
-    if (error || stream.has_error()) {
-      stream.clear_error();
-      Answer answer;
-      answer.kind = Answer::NoSolver;
-      answer.detail = "'" + path.str().str() + "' cannot be written";
-      return answer;
-    }
-  }
-  Answer answer = solver.ask(text, {});
-  if (answer.kind != Answer::Sat || names.empty())
-    return answer;
-  // After `unsat` a question for values is an error, so they are asked for apart.
-  return solver.ask(text, names);
+/// Keeps a question as a file, if that is wanted. Returns why that is impossible.
+std::optional<Answer> Prover::dump(const std::string &text) const {
+  if (options.dumpDir.empty())
+    return std::nullopt;
+  llvm::SmallString<128> path(options.dumpDir);
+  llvm::sys::path::append(path, "query-" + llvm::utohexstr(llvm::xxh3_64bits(text)) + ".smt2");
+  std::error_code error;
+  llvm::raw_fd_ostream stream(path, error);
+  if (!error)
+    stream << "(set-logic ALL)\n" << text << "(check-sat)\n";
+  if (!error && !stream.has_error())
+    return std::nullopt;
+  stream.clear_error();
+  Answer answer;
+  answer.kind = Answer::NoSolver;
+  answer.detail = "'" + path.str().str() + "' cannot be written";
+  return answer;
 }
 
 /// What an answer that is neither sat nor unsat means.
@@ -158,7 +164,9 @@ Verdict Prover::verdictOf(const Answer &answer) const {
   return verdict;
 }
 
-std::optional<Counterexample> Prover::replay(const Scene &scene) const {
+std::optional<Counterexample> Prover::replay(Scene scene) const {
+  for (const core::MaskProgram *program : {&before, &after})
+    addDocumentViews(scene, *program, options.documentViews);
   std::optional<core::Batch> batches[2] = {makeBatch(scene, before), makeBatch(scene, after)};
   if (!batches[0] || !batches[1])
     return std::nullopt;
@@ -204,7 +212,9 @@ Verdict Prover::findExample(const std::string &otherwise) {
     if (box.size)
       query->world.box(box.size, box.values);
     Observations seen = query->world.observe();
-    Answer answer = ask(query->terms.exportText(), seen.names());
+    std::string text = query->terms.exportText();
+    std::optional<Answer> fault = dump(text);
+    Answer answer = fault ? *fault : solver.askForModel(text, seen.names());
     if (answer.kind == Answer::Unsat)
       continue;
     if (answer.kind != Answer::Sat) {
@@ -222,8 +232,9 @@ Verdict Prover::findExample(const std::string &otherwise) {
     // Where an operation is not interpreted, an example may be none.
     if (!query->unknowns.getNames().empty())
       break;
-    verdict.reason = scene ? "the evaluator does not confirm the solver's counterexample"
-                           : "the solver's counterexample is too large to be replayed";
+    bool isSmall = scene && makeBatch(*scene, before) && makeBatch(*scene, after);
+    verdict.reason = isSmall ? "the evaluator does not confirm the solver's counterexample"
+                             : "the solver's counterexample is too large to be replayed";
   }
   if ((verdict.counterexample = sample())) {
     verdict.outcome = Outcome::Refuted;
@@ -243,38 +254,38 @@ Verdict Prover::run() {
     verdict.outcome = Outcome::Proved;
     return verdict;
   }
-  if (!solver.isThere())
-    return verdictOf(solver.ask(""));
-
   std::string unknown;
   for (const std::string &name : query->unknowns.getNames())
     unknown += (unknown.empty() ? "" : ", ") + name;
   query->terms.require(query->differ);
-  std::string text = query->terms.exportText();
-  if (text.empty()) {
-    verdict.reason = "the query cannot be written as SMT-LIB";
-    return verdict;
+  const std::vector<std::string> texts = {makeRules(kExampleRanges)->terms.exportText(),
+                                          query->terms.exportText()};
+  for (const std::string &text : texts) {
+    if (text.empty()) {
+      verdict.reason = "the query cannot be written as SMT-LIB";
+      return verdict;
+    }
+    if (std::optional<Answer> fault = dump(text))
+      return verdictOf(*fault);
   }
-  Answer rules = ask(makeQuery(kExampleRanges)->terms.exportText());
+  std::vector<Answer> answers = solver.ask(texts);
+  const Answer &rules = answers[0], &answer = answers[1];
   if (rules.kind == Answer::Unsat) {
     verdict.reason = "the rules of a batch contradict each other: anything would be proved";
     return verdict;
   }
-  if (rules.kind != Answer::Sat)
-    return verdictOf(rules);
-  Answer answer = ask(text);
-  if (answer.kind == Answer::Unsat) {
+  if (rules.kind == Answer::Sat && answer.kind == Answer::Unsat) {
     // Only the evaluator is trusted more than the solver.
     verdict.counterexample = sample();
     verdict.outcome = verdict.counterexample ? Outcome::Refuted : Outcome::Proved;
     return verdict;
   }
-  if (answer.kind == Answer::Sat)
+  if (rules.kind == Answer::Sat && answer.kind == Answer::Sat)
     return findExample(
         unknown.empty() ? "the solver says that they differ, but finds no example with at most " +
                               std::to_string(kExampleRanges) + " ranges"
                         : "not interpreted: " + unknown);
-  verdict = verdictOf(answer);
+  verdict = verdictOf(rules.kind == Answer::Sat ? answer : rules);
   if (verdict.outcome == Outcome::NotChecked)
     return verdict;
   return findExample(verdict.reason);

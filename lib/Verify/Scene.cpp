@@ -155,6 +155,21 @@ Scene proofs::makeRandomScene(std::mt19937 &random,
   return scene;
 }
 
+void proofs::addDocumentViews(Scene &scene, const core::MaskProgram &program,
+                              const std::map<std::string, std::string> &views) {
+  for (const core::TableDecl &table : program.tables) {
+    auto view = views.find(table.name);
+    if (view == views.end())
+      continue;
+    const std::vector<int32_t> &ids = scene.documents[view->second];
+    Scene::Table &entry = scene.tables[table.name];
+    entry.extents = {static_cast<int64_t>(ids.size())};
+    entry.elements.clear();
+    for (size_t i = 0; i < ids.size(); ++i)
+      entry.elements[{static_cast<int64_t>(i)}] = table.element == ScalarType::I8 ? 1 : ids[i];
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // As a batch
 //===----------------------------------------------------------------------===//

@@ -42,6 +42,10 @@ std::optional<Scene> makeScene(const Observations &seen, const std::map<std::str
 Scene makeRandomScene(std::mt19937 &random, const std::vector<const core::MaskProgram *> &programs,
                       int64_t heads, int64_t kvHeads);
 
+/// Fills the tables that are views of documents (ProveOptions::documentViews).
+void addDocumentViews(Scene &scene, const core::MaskProgram &program,
+                      const std::map<std::string, std::string> &views);
+
 /// The batch of a scene for one program; nothing if a table would be too large.
 std::optional<core::Batch> makeBatch(const Scene &scene, const core::MaskProgram &program);
 

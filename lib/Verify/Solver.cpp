@@ -31,10 +31,22 @@ static constexpr int kKnownQuestions = 6;
 /// Output past this is not read.
 static constexpr off_t kMaxOutput = off_t(1) << 24;
 
+/// The solver that is built with the tools.
+static constexpr StringRef kHelper = "attn-smt";
+
+/// Stands for "this program" where its path is asked for.
+static void here() {}
+
 Solver::Solver(const std::string &program, unsigned timeoutSeconds)
     : wanted(program.empty() ? "z3" : program), timeoutSeconds(timeoutSeconds) {
-  if (auto found = llvm::sys::findProgramByName(wanted))
+  if (auto found = llvm::sys::findProgramByName(wanted)) {
     path = *found;
+  } else if (program.empty()) {
+    std::string self = llvm::sys::fs::getMainExecutable(nullptr, reinterpret_cast<void *>(&here));
+    StringRef folder = llvm::sys::path::parent_path(self);
+    if (auto helper = llvm::sys::findProgramByName(kHelper, {folder}))
+      path = *helper;
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -43,7 +55,7 @@ Solver::Solver(const std::string &program, unsigned timeoutSeconds)
 
 static std::vector<std::string> argumentsFor(StringRef path, unsigned timeoutSeconds) {
   StringRef name = llvm::sys::path::filename(path);
-  if (name.starts_with("z3"))
+  if (name.starts_with("z3") || name == kHelper)
     return {"-in", "-T:" + std::to_string(timeoutSeconds)};
   if (name.starts_with("cvc5"))
     return {"--lang=smt2", "--produce-models", "--incremental"};
@@ -226,18 +238,19 @@ static bool parseModel(StringRef text, std::map<std::string, Wide> &model) {
   return true;
 }
 
-/// Splits the output at the echoed marks; false unless they are all there.
-static bool splitOutput(StringRef output, StringRef mark, StringRef (&parts)[3]) {
-  for (int i = 0; i < 2; ++i) {
+/// Splits the output at the echoed marks into `count` parts; empty unless the marks are all there.
+static std::vector<StringRef> splitOutput(StringRef output, StringRef mark, size_t count) {
+  std::vector<StringRef> parts;
+  while (parts.size() + 1 < count) {
     // cvc5 echoes without quotes, z3 too; either way the mark is a line.
     size_t at = output.find(mark);
     if (at == StringRef::npos)
-      return false;
-    parts[i] = output.take_front(at);
+      return {};
+    parts.push_back(output.take_front(at));
     output = output.drop_front(at + mark.size());
   }
-  parts[2] = output;
-  return true;
+  parts.push_back(output);
+  return parts;
 }
 
 static bool areKnownAnswers(StringRef text, uint64_t bits) {
@@ -251,50 +264,80 @@ static bool areKnownAnswers(StringRef text, uint64_t bits) {
   return true;
 }
 
-Answer Solver::ask(const std::string &text, const std::vector<std::string> &names) const {
+static Answer failure(Answer::Kind kind, const llvm::Twine &detail) {
   Answer answer;
-  if (path.empty()) {
-    answer.kind = Answer::NoSolver;
-    answer.detail = "no solver '" + wanted + "'";
-    return answer;
+  answer.kind = kind;
+  answer.detail = detail.str();
+  return answer;
+}
+
+/// The answer to one question: a word, and values if it asked for them and the word is sat.
+static Answer readAnswer(StringRef said, bool wantsModel) {
+  said = said.trim();
+  StringRef word = said.take_until([](char c) { return llvm::isSpace(c); });
+  StringRef rest = said.drop_front(word.size());
+  Answer answer;
+  if (word == "sat")
+    answer.kind = Answer::Sat;
+  else if (word == "unsat")
+    answer.kind = Answer::Unsat;
+  else if (word != "unknown")
+    return failure(Answer::Nonsense, "it says '" + said.take_front(80) + "'");
+  if (!wantsModel && !rest.empty())
+    return failure(Answer::Nonsense, "it says more than '" + word + "'");
+  if (wantsModel && answer.kind == Answer::Sat && !parseModel(rest, answer.model))
+    return failure(Answer::Nonsense, "its model cannot be read");
+  return answer;
+}
+
+std::vector<Answer> Solver::converse(const std::vector<std::string> &texts,
+                                     const std::vector<std::string> &names) const {
+  auto all = [&](const Answer &answer) { return std::vector<Answer>(texts.size(), answer); };
+  if (path.empty())
+    return all(failure(Answer::NoSolver, "no solver '" + wanted + "'"));
+  uint64_t hash = 0;
+  for (const std::string &text : texts)
+    hash = llvm::xxh3_64bits(std::to_string(hash) + text);
+  uint64_t before = llvm::xxh3_64bits(std::to_string(hash) + "before");
+  uint64_t after = llvm::xxh3_64bits(std::to_string(hash) + "after");
+  // Which question comes first is not to be told from outside.
+  size_t first = hash % texts.size();
+  const std::string mark = "mark-" + std::to_string(before);
+  const std::string echo = "(echo \"" + mark + "\")\n";
+  std::string script =
+      "(set-option :produce-models true)\n(set-logic ALL)\n" + knownQuestions(before) + echo;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    script += "(push 1)\n" + texts[(first + i) % texts.size()] + "(check-sat)\n";
+    if (!names.empty())
+      script += "(get-value (" + llvm::join(names, " ") + "))\n";
+    script += "(pop 1)\n" + echo;
   }
-  uint64_t before = llvm::xxh3_64bits(text + "before"), after = llvm::xxh3_64bits(text + "after");
-  std::string mark = "mark-" + std::to_string(before);
-  std::string script = "(set-option :produce-models true)\n(set-logic ALL)\n" +
-                       knownQuestions(before) + "(echo \"" + mark + "\")\n(push 1)\n" + text +
-                       "(check-sat)\n";
-  if (!names.empty())
-    script += "(get-value (" + llvm::join(names, " ") + "))\n";
-  script += "(pop 1)\n(echo \"" + mark + "\")\n" + knownQuestions(after) + "(exit)\n";
+  script += knownQuestions(after) + "(exit)\n";
 
   Run result = run(path, timeoutSeconds, script);
-  if (!result.ended) {
-    answer.kind = result.failure;
-    answer.detail = result.detail;
-    return answer;
-  }
-  StringRef parts[3];
-  if (!splitOutput(result.output, mark, parts) || !areKnownAnswers(parts[0], before) ||
-      !areKnownAnswers(parts[2], after)) {
-    answer.kind = Answer::Nonsense;
-    answer.detail = "it does not answer questions whose answers are known";
-    return answer;
-  }
-  StringRef said = parts[1].trim();
-  StringRef word = said.take_until([](char c) { return llvm::isSpace(c); });
-  if (word == "unsat") {
-    answer.kind = Answer::Unsat;
-  } else if (word == "sat") {
-    answer.kind = Answer::Sat;
-    if (!names.empty() && !parseModel(said.drop_front(word.size()), answer.model)) {
-      answer.kind = Answer::Nonsense;
-      answer.detail = "its model cannot be read";
-    }
-  } else if (word == "unknown") {
-    answer.kind = Answer::Unknown;
-  } else {
-    answer.kind = Answer::Nonsense;
-    answer.detail = "it says '" + said.take_front(80).str() + "'";
-  }
-  return answer;
+  // A solver may call it a failure that it was asked for values after `unsat`.
+  bool mayComplain = !names.empty() && result.failure == Answer::Crashed;
+  if (!result.ended && !mayComplain)
+    return all(failure(result.failure, result.detail));
+  std::vector<StringRef> parts = splitOutput(result.output, mark, texts.size() + 2);
+  if (parts.empty() || !areKnownAnswers(parts.front(), before) ||
+      !areKnownAnswers(parts.back(), after))
+    return all(result.ended ? failure(Answer::Nonsense,
+                                      "it does not answer questions whose answers are known")
+                            : failure(result.failure, result.detail));
+  std::vector<Answer> answers(texts.size());
+  for (size_t i = 0; i < texts.size(); ++i)
+    answers[(first + i) % texts.size()] = readAnswer(parts[i + 1], !names.empty());
+  return answers;
+}
+
+std::vector<Answer> Solver::ask(const std::vector<std::string> &texts) const {
+  return converse(texts, {});
+}
+
+Answer Solver::askForModel(const std::string &text, const std::vector<std::string> &names) const {
+  Answer answer = converse({text}, names).front();
+  bool isDone = answer.kind != Answer::Crashed && answer.kind != Answer::Nonsense;
+  // One that stops at its first complaint: whether there is an example has to be asked first.
+  return isDone ? answer : converse({text}, {}).front();
 }

@@ -2,7 +2,8 @@
 //
 // A solver as a process that reads SMT-LIB on its standard input. It is not trusted to run, to end
 // or to answer sense; what it says counts only if it also answers a few questions whose answers are
-// known, before and after, in an order that depends on the query.
+// known, before and after, in an order that depends on the questions. Several questions share a
+// process, as its start costs as much as an answer.
 #ifndef ATTN_LIB_VERIFY_SOLVER_H
 #define ATTN_LIB_VERIFY_SOLVER_H
 
@@ -31,16 +32,19 @@ struct Answer {
 
 class Solver {
 public:
-  /// `program`: path or name; empty: z3 of PATH.
+  /// `program`: path or name; empty: z3 of PATH, else attn-smt beside this program.
   Solver(const std::string &program, unsigned timeoutSeconds);
 
-  bool isThere() const { return !path.empty(); }
-  const std::string &getPath() const { return path; }
-
-  /// Are the assertions of `text` satisfiable? With values of `names`.
-  Answer ask(const std::string &text, const std::vector<std::string> &names = {}) const;
+  /// Are the assertions of each text satisfiable? One answer for each.
+  std::vector<Answer> ask(const std::vector<std::string> &texts) const;
+  /// Are the assertions of `text` satisfiable, and with which values of `names`? For examples only:
+  /// here Unsat may come with complaints about values that are not there.
+  Answer askForModel(const std::string &text, const std::vector<std::string> &names) const;
 
 private:
+  std::vector<Answer> converse(const std::vector<std::string> &texts,
+                               const std::vector<std::string> &names) const;
+
   std::string wanted, path;
   unsigned timeoutSeconds;
 };

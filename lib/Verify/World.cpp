@@ -9,9 +9,6 @@ using core::kPositionLimit;
 using core::ScalarType;
 using core::TableKind;
 
-/// More than any table or list has.
-static constexpr int64_t kMaxExtent = int64_t(1) << 31;
-
 Wide proofs::minOf(ScalarType type) { return -(Wide(1) << (core::bitWidth(type) - 1)); }
 Wide proofs::maxOf(ScalarType type) { return (Wide(1) << (core::bitWidth(type) - 1)) - 1; }
 
@@ -57,13 +54,33 @@ void World::addIndices() {
 
 void World::addRanges(const core::TableDecl &table) {
   Ranges &entry = ranges[table.name];
-  entry.count = symbol("ranges", 0, options.maxRanges.value_or(kMaxExtent)).term;
+  entry.count = symbol("ranges", 0, maxRanges()).term;
   entry.start = terms.function("start", 1);
   entry.end = terms.function("end", 1);
 }
 
 void World::addDocuments(const core::TableDecl &table) {
   documents[table.name].id = terms.function("document", 1);
+}
+
+Term World::documentId(const Document &document, Term position) const {
+  return clamp(terms.integer(minOf(ScalarType::I32)), terms.apply(document.id, {position}),
+               terms.integer(maxOf(ScalarType::I32)));
+}
+
+Term World::isInDocuments(Term position) const {
+  return terms.land(terms.le(terms.integer(0), position), terms.lt(position, seqLen));
+}
+
+std::optional<std::string> World::addView(const core::TableDecl &table) {
+  const std::string &source = options.documentViews.at(table.name);
+  if (!documents.count(source))
+    return "table '" + table.name + "' is to be a view of '" + source +
+           "', which is no documents table";
+  const std::vector<core::TableDim> dims = {core::TableDim::B, core::TableDim::K};
+  if (table.dims != dims || (table.element != ScalarType::I32 && table.element != ScalarType::I8))
+    return "table '" + table.name + "' cannot be a view of documents";
+  return std::nullopt;
 }
 
 void World::addPlain(const core::TableDecl &table) {
@@ -115,14 +132,14 @@ void World::addDocumentRow(const core::TableDecl &source) {
   Document &document = documents[source.name];
   document.lo = lo.term;
   document.hi = hi.term;
-  Term inTable = terms.land(terms.le(terms.integer(0), q.term), terms.lt(q.term, seqLen));
   Term empty = terms.land(terms.equal(lo.term, terms.integer(kPositionLimit)),
                           terms.equal(hi.term, terms.integer(-kPositionLimit)));
   Term ends = terms.land(terms.land(terms.le(terms.integer(0), lo.term), terms.le(lo.term, q.term)),
                          terms.land(terms.lt(q.term, hi.term), terms.le(hi.term, seqLen)));
-  Term same = terms.equal(terms.apply(document.id, {q.term}), terms.apply(document.id, {k.term}));
+  Term same = terms.equal(documentId(document, q.term), documentId(document, k.term));
   Term between = terms.land(terms.le(lo.term, k.term), terms.lt(k.term, hi.term));
-  terms.require(terms.ite(inTable, terms.land(ends, terms.equal(same, between)), empty));
+  terms.require(
+      terms.ite(isInDocuments(q.term), terms.land(ends, terms.equal(same, between)), empty));
 }
 
 std::optional<std::string> World::declare(const core::MaskProgram &program) {
@@ -152,8 +169,10 @@ std::optional<std::string> World::declare(const core::MaskProgram &program) {
       addRanges(table);
     else if (table.kind == TableKind::Documents)
       addDocuments(table);
-    else
+    else if (!options.documentViews.count(table.name))
       addPlain(table);
+    else if (auto fault = addView(table))
+      return fault;
   }
   for (const core::Node &node : program.nodes) {
     if (node.op != core::Op::RowLo && node.op != core::Op::RowHi)
@@ -174,7 +193,7 @@ std::optional<std::string> World::declare(const core::MaskProgram &program) {
 //===----------------------------------------------------------------------===//
 
 Coded World::numRanges(const core::TableDecl &table) const {
-  return {ranges.at(table.name).count, 0, options.maxRanges.value_or(kMaxExtent)};
+  return {ranges.at(table.name).count, 0, maxRanges()};
 }
 
 std::pair<Coded, Coded> World::rangeBounds(const core::TableDecl &table, Term index) const {
@@ -209,12 +228,19 @@ std::pair<Coded, Coded> World::row(const core::TableDecl &source) const {
 }
 
 Term World::inDocument(const core::TableDecl &table) const {
-  Term id = documents.at(table.name).id;
-  Term inTable = terms.land(terms.le(terms.integer(0), q.term), terms.lt(q.term, seqLen));
-  return terms.land(inTable, terms.equal(terms.apply(id, {q.term}), terms.apply(id, {k.term})));
+  const Document &document = documents.at(table.name);
+  return terms.land(isInDocuments(q.term),
+                    terms.equal(documentId(document, q.term), documentId(document, k.term)));
 }
 
 Coded World::element(const core::TableDecl &table, const std::vector<Coded> &indices) {
+  if (auto view = options.documentViews.find(table.name); view != options.documentViews.end()) {
+    Term at = indices[1].term;
+    bool isFlag = table.element == ScalarType::I8;
+    Term value = isFlag ? terms.integer(1) : documentId(documents.at(view->second), at);
+    return {terms.ite(isInDocuments(at), value, terms.integer(0)), minOf(table.element),
+            maxOf(table.element)};
+  }
   Plain &entry = tables.at(table.name);
   std::vector<Term> arguments;
   Term inside = terms.boolean(true);

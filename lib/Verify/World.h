@@ -52,8 +52,12 @@ struct Observations {
   std::vector<std::string> names() const;
 };
 
+/// More than any batch, table or list has.
+inline constexpr int64_t kMaxExtent = int64_t(1) << 62;
+
 struct WorldOptions {
   int64_t heads = 1;
+  std::map<std::string, std::string> documentViews; ///< as in ProveOptions
   /// Requests have at most so many live ranges; the query has no quantifiers then.
   std::optional<unsigned> maxRanges;
 };
@@ -107,14 +111,19 @@ private:
     std::vector<std::pair<std::vector<Term>, Term>> reads;
   };
 
+  int64_t maxRanges() const { return options.maxRanges ? *options.maxRanges : kMaxExtent; }
   void addIndices();
   void addRanges(const core::TableDecl &table);
   void addDocuments(const core::TableDecl &table);
   void addPlain(const core::TableDecl &table);
+  std::optional<std::string> addView(const core::TableDecl &table);
   void addRangeRow(const core::TableDecl &source);
   void addDocumentRow(const core::TableDecl &source);
   Term clamp(Term low, Term value, Term high) const;
   Coded symbol(llvm::StringRef name, Wide lo, Wide hi);
+  /// Id of the document at a position of the table.
+  Term documentId(const Document &document, Term position) const;
+  Term isInDocuments(Term position) const;
 
   Terms &terms;
   WorldOptions options;

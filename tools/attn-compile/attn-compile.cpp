@@ -62,7 +62,7 @@ static cl::opt<std::string> verifyMasks(
     cl::cat(category));
 static cl::opt<std::string>
     solver("solver", cl::value_desc("program"),
-           cl::desc("The solver of --verify: reads SMT-LIB (default: z3 of PATH)"),
+           cl::desc("The solver of --verify: reads SMT-LIB (default: z3 of PATH, else attn-smt)"),
            cl::cat(category));
 
 static int fail(const llvm::Twine &text) {

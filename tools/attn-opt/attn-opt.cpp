@@ -31,19 +31,19 @@ static cl::list<std::string>
                cl::desc("Prove that these kernels have the same mask for every batch"));
 static cl::opt<std::string>
     solver("solver", cl::value_desc("program"),
-           cl::desc("Reads SMT-LIB on standard input (default: z3 of PATH)"));
+           cl::desc("Reads SMT-LIB on standard input (default: z3 of PATH, else attn-smt)"));
 static cl::opt<unsigned> solverTimeout("solver-timeout", cl::value_desc("seconds"), cl::init(10),
                                        cl::desc("Limit of each question (default 10)"));
 static cl::opt<std::string> dumpSmt("dump-smt", cl::value_desc("folder"),
                                     cl::desc("Keep each question as an SMT-LIB file"));
 
-/// Options of the solver as passes take them.
+/// Options of the solver as passes take them: paths in quotes.
 static std::string solverOptions() {
   std::string text = "timeout=" + std::to_string(solverTimeout);
   if (!solver.empty())
-    text += " solver=" + solver;
+    text += " solver=\"" + solver + "\"";
   if (!dumpSmt.empty())
-    text += " dump-smt=" + dumpSmt;
+    text += " dump-smt=\"" + dumpSmt + "\"";
   return text;
 }
 
@@ -100,6 +100,9 @@ static std::string checkOptions() {
   if (proveEqual.getNumOccurrences() && proveEqual.size() < 2)
     return "--attn-prove-equal: expected two kernels or more, got " +
            std::to_string(proveEqual.size());
+  for (const cl::opt<std::string> *path : {&solver, &dumpSmt})
+    if (llvm::StringRef(*path).contains('"'))
+      return "--" + path->ArgStr.str() + ": a path with '\"' cannot be handed on";
   if (!solverTimeout)
     return "--solver-timeout: expected at least 1 second, got 0";
   for (const cl::Option *option :

@@ -19,8 +19,12 @@ namespace attn {
 
 namespace proofs {
 
-/// The textual pipeline with attn-tv-snapshot before and attn-tv-check after each pass on
-/// `attn.kernel`, and around cse and canonicalize on a module. `checkOptions` is what stands in the
+/// Attribute of a kernel: the plain tables that attn-tv-expand-elements added, with the documents
+/// tables that they show.
+inline constexpr llvm::StringLiteral kDocumentViews = "attn.tv_document_views";
+
+/// The textual pipeline with attn-tv-snapshot before and attn-tv-check after each pass, on whatever
+/// it runs, but conversions of kernels to something else. `checkOptions` is what stands in the
 /// braces of attn-tv-check. Passes of this file are left alone.
 std::string addChecks(llvm::StringRef pipeline, llvm::StringRef checkOptions);
 

@@ -7,6 +7,7 @@
 
 #include "attn/Core/MaskProgram.h"
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -44,10 +45,13 @@ enum class Relation {
 };
 
 struct ProveOptions {
-  std::string solver;           ///< path or name; empty: z3 of PATH
-  unsigned timeoutSeconds = 10; ///< of each question
+  std::string solver;           ///< path or name; empty: z3 of PATH, else attn-smt
+  unsigned timeoutSeconds = 10; ///< of each process, which answers one or two questions
   std::string dumpDir;          ///< folder for the questions as files; empty: none are kept
   int64_t heads = 1, kvHeads = 1;
+  /// Plain tables of dims [b, k] that are another view of a documents table, by name: of i32, the
+  /// ids; of i8, 1 where there is one.
+  std::map<std::string, std::string> documentViews;
 };
 
 /// Relates the masks of two programs. Parameters and tables are the same if their names are. The
