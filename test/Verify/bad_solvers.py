@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Solvers that are missing, hang, crash, talk nonsense or lie: no mask ends as proved because of them.
 
-usage: bad_solvers.py --attn-opt=PATH --attn-compile=PATH
+usage: bad_solvers.py --attn-opt=PATH --attn-compile=PATH [--attn-smt=PATH]
 """
 
 import argparse
@@ -38,6 +38,9 @@ DIVIDES = pair("%m = arith.constant true", """%n0 = arith.index_cast %n : i32 to
 SHIFTS = pair("%m = arith.constant true", """%c32 = arith.constant 32 : i32
     %d = arith.shli %n, %c32 : i32
     %m = arith.cmpi eq, %d, %n : i32""")
+# Nobody answers this in a second.
+CUBES = """(declare-fun x () Int) (declare-fun y () Int) (declare-fun z () Int)
+(assert (= (+ (* x x x) (* y y y) (* z z z)) 42)) (assert (> x 100)) (check-sat)"""
 FLOAT = """%%f = arith.sitofp %%n : i32 to f32
     %%s = math.%s %%f : f32
     %%z = arith.constant 0.5 : f32
@@ -59,18 +62,29 @@ SPEC = HEAD % ("spec", "") + """%w = attn.window %q, %k left(4)
     %m = attn.and %x, %v""" + TAIL
 
 PIPE = '#!/bin/sh\n"%s" -in | %s\n'
-# Changes the answer to the real question, which stands between two equal marks.
-BETWEEN = "awk '/^mark-/ { inside = !inside } inside { %s } { print }'"
+# Changes the answers to real questions, which stand between the first mark and the last. Where there are two,
+# one asks whether the rules of a batch can hold, the other whether the masks differ.
+BETWEEN = ("awk '{ line[NR] = $0 } /^mark-/ { if (!first) first = NR; last = NR } "
+           "END { for (i = 1; i <= NR; i++) { $0 = line[i]; if (first < i && i < last) %s; print } }'")
 LIE = BETWEEN % 'sub(/^sat/, "unsat")'
-# One that answers the first question, whether the rules can hold, and lies at the second.
+# Changes the answer to one of the two questions: -gt the longer, about the masks, -lt the one about the rules.
+SHARP = """#!/bin/sh
+cat > "$0.in"
+sizes=$(awk '/^\\(push/ { size = 0 } { size += length($0) } /^\\(pop/ && size > 300 { print size }' "$0.in")
+first=$(echo "$sizes" | head -n 1)
+second=$(echo "$sizes" | tail -n 1)
+at=1; [ "$second" %s "$first" ] && at=2
+"%s" -in < "$0.in" | awk -v at="$at" '/^mark-/ { n++ } n == at { %s } { print }'
+"""
+# One that answers the first time it is asked, and lies from then on.
 LATE = """#!/bin/sh
 if [ -e "$0.asked" ]; then "%s" -in | %s; else touch "$0.asked"; "%s" -in; fi
 """
 
 
-def ask(tool, text, *options):
+def ask(tool, text, options, env):
     start = time.time()
-    done = subprocess.run([tool, "-", "--attn-prove-equal=@x,@y"] + list(options), input=text,
+    done = subprocess.run([tool, "-", "--attn-prove-equal=@x,@y"] + list(options), input=text, env=env,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
     return done.returncode, done.stderr, time.time() - start
 
@@ -79,14 +93,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--attn-opt", required=True)
     parser.add_argument("--attn-compile", required=True)
+    parser.add_argument("--attn-smt", help="if it is built")
     args = parser.parse_args()
     z3 = shutil.which("z3")
     if not z3:
         sys.exit("error: z3 is not in PATH, install package z3")
     failures = []
 
-    def expect(name, text, said, options=(), code=2, limit=60):
-        got, stderr, seconds = ask(args.attn_opt, text, *options)
+    def expect(name, text, said, options=(), code=2, limit=60, env=None, tool=args.attn_opt):
+        got, stderr, seconds = ask(tool, text, options, env)
         fine = got == code and said in stderr and (code == 0 or "remark: proved" not in stderr) and seconds < limit
         print("%-28s %s" % (name, "ok" if fine else "failed"))
         if not fine:
@@ -113,8 +128,8 @@ def main():
 
         late = LATE % (z3, LIE, z3)
         for name, text, said in [
-                ("hangs", "#!/bin/sh\nsleep 50 &\nsleep 50\n", "not proved: @x and @y are the same mask for every "
-                 "batch: the solver gave no answer within 1 s"),
+                ("hangs", "#!/bin/sh\nsleep 50 &\nsleep 50\n", ("different masks", "not proved: @x and @y are the "
+                 "same mask for every batch: the solver gave no answer within 1 s")),
                 ("endless", "#!/bin/sh\nyes sat\n", "the solver"),
                 ("crashes", "#!/bin/sh\nkill -SEGV $$\n", "the solver crashed: signal 11"),
                 ("fails", "#!/bin/sh\necho unsat\nexit 3\n", "the solver crashed: exit status 3"),
@@ -122,15 +137,45 @@ def main():
                 ("nonsense", "#!/bin/sh\necho 'Maybe ?'\n", "not to be trusted"),
                 ("always unsat", "#!/bin/sh\nyes unsat | head -n 100\n", "not to be trusted"),
                 ("always sat", "#!/bin/sh\nyes sat | head -n 100\n", "not to be trusted"),
-                ("unknown", PIPE % (z3, BETWEEN % 'sub(/^(un)?sat/, "unknown")'), "the solver does not know"),
+                # The evaluator finds the difference by itself.
+                ("unknown", PIPE % (z3, BETWEEN % 'sub(/^(un)?sat/, "unknown")'),
+                 ("different masks", "the solver does not know")),
                 ("error", PIPE % (z3, BETWEEN % 'sub(/^(un)?sat/, "(error \\"x\\")")'), "not to be trusted"),
+                ("error after unsat", PIPE % (z3, BETWEEN % 'sub(/^unsat/, "unsat\\n(error \\"x\\")")'),
+                 (None, "it says more than 'unsat'")),
                 ("lies", PIPE % (z3, LIE), "the rules of a batch contradict each other"),
-                ("lies at the end", late, "different masks")]:
-            for label, masks in (("unequal", UNEQUAL), ("equal", EQUAL)):
-                if name == "lies at the end" and label == "equal":
-                    continue # What it says is then no lie.
-                expect("%s, %s" % (name, label), masks, said,
-                       [solver(name.replace(" ", "-") + "-" + label, text), "--solver-timeout=1"], limit=20)
+                # What these say of equal masks is no lie.
+                ("lies of masks", SHARP % ("-gt", z3, 'sub(/^sat/, "unsat")'), ("different masks", None)),
+                ("lies of rules", SHARP % ("-lt", z3, 'sub(/^sat/, "unsat")'), "the rules of a batch contradict"),
+                ("unsure of rules", SHARP % ("-lt", z3, 'sub(/^sat/, "unknown")'),
+                 ("different masks", "the solver does not know")),
+                ("lies at the end", late, ("different masks", None))]:
+            said = (said, said) if isinstance(said, str) else said
+            for label, masks, what in (("unequal", UNEQUAL, said[0]), ("equal", EQUAL, said[1])):
+                if what is not None:
+                    expect("%s, %s" % (name, label), masks, what,
+                           [solver(name.replace(" ", "-") + "-" + label, text), "--solver-timeout=1"], limit=20)
+        os.symlink(z3, os.path.join(folder, "z3, {with} space"))
+        expect("a path of many words", EQUAL, "proved: @x and @y", code=0,
+               options=["--solver=" + os.path.join(folder, "z3, {with} space")])
+        # Without z3 in PATH there is the one beside the tool; without that there is none.
+        nowhere = dict(os.environ, PATH=folder)
+        if args.attn_smt:
+            expect("attn-smt", EQUAL, "proved: @x and @y are the same mask", code=0, env=nowhere)
+            expect("attn-smt, unequal", UNEQUAL, "different masks: at b = 0", env=nowhere)
+            expect("attn-smt by name", EQUAL, "proved: @x and @y", ["--solver=" + args.attn_smt], code=0)
+            for option, text, code, said in [
+                    ("-T:1", CUBES, 0, "timeout"), ("-in", "(check-sat)", 0, "sat"),
+                    ("-in", "(assert what)", 1, "(error "), ("-T:none", "", 2, "expected -in or -T:")]:
+                done = subprocess.run([args.attn_smt, option], input=text, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, universal_newlines=True, timeout=60)
+                if done.returncode != code or said not in done.stdout:
+                    failures.append("attn-smt " + option)
+                    print("error: attn-smt %s: expected status %d and '%s', got %d: %s"
+                          % (option, code, said, done.returncode, done.stdout))
+        alone = shutil.copy(args.attn_opt, os.path.join(folder, "attn-opt"))
+        expect("no solver anywhere", EQUAL, "not checked: @x and @y are the same mask for every batch: no solver 'z3'",
+               env=nowhere, tool=alone)
         expect("missing", EQUAL, "not checked: @x and @y are the same mask for every batch: no solver "
                "'no-such-solver'", ["--solver=no-such-solver"])
         plain = os.path.join(folder, "plain")

@@ -6,17 +6,24 @@
 // RUN: attn-opt %t/lowered.mlir -verify-diagnostics -o %t/out.mlir \
 // RUN:   --pass-pipeline='builtin.module(attn.kernel(attn-tv-snapshot,attn-tv-expand-elements,attn-tv-check{strict report}))'
 // RUN: FileCheck %t/lowered.mlir < %t/out.mlir
-// RUN: attn-opt %t/refused.mlir -verify-diagnostics \
-// RUN:   --pass-pipeline='builtin.module(attn.kernel(attn-tv-snapshot,attn-tv-expand-elements,attn-tv-check))'
+// RUN: attn-opt %t/documents.mlir -verify-diagnostics -o %t/documents.out \
+// RUN:   --pass-pipeline='builtin.module(attn.kernel(attn-tv-snapshot,attn-tv-expand-elements,attn-tv-check{strict report}))'
+// RUN: FileCheck %t/documents.mlir < %t/documents.out
+// RUN: attn-opt %t/other.mlir -split-input-file -verify-diagnostics --pass-pipeline='builtin.module(attn.kernel(attn-tv-check))'
 // RUN: attn-opt %t/no-snapshot.mlir -verify-diagnostics --attn-tv-check
 // RUN: not attn-opt %t/equal.mlir --attn-prove-equal=@scan 2>&1 | FileCheck %s --check-prefix=ONE
 // RUN: not attn-opt %t/equal.mlir --attn-prove-equal=@scan,@none 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not attn-opt %t/equal.mlir --solver=z3 2>&1 | FileCheck %s --check-prefix=USELESS
 // RUN: not attn-opt %t/equal.mlir --attn-verify-rewrites=maybe 2>&1 | FileCheck %s --check-prefix=MAYBE
+// RUN: not attn-opt %t/lowered.mlir --attn-verify-rewrites=strict --solver=no-such-solver \
+// RUN:   --pass-pipeline='builtin.module(any(attn-raise-masks,attn-simplify-mask))' 2>&1 | FileCheck %s --check-prefix=ANY
+// RUN: not attn-opt %t/equal.mlir --attn-verify-rewrites '--solver=a"b' 2>&1 | FileCheck %s --check-prefix=QUOTE
 // ONE: attn-opt: error: --attn-prove-equal: expected two kernels or more, got 1
 // NONE: error: the module holds no attn.kernel @none
 // USELESS: attn-opt: error: --solver has no meaning without --attn-verify-rewrites or --attn-prove-equal
 // MAYBE: attn-opt: error: --attn-verify-rewrites: expected no value or strict, got 'maybe'
+// ANY: error: not checked: the rewrite keeps the mask: no solver 'no-such-solver'
+// QUOTE: attn-opt: error: --solver: a path with '"' cannot be handed on
 
 //--- equal.mlir
 // CHECK: remark: proved: @scan and @table are the same mask for every batch
@@ -121,14 +128,46 @@ attn.kernel @lowered heads(2) dim(8) q(f32) kv(f32) params(%left: i32, %n: i32, 
   }
 }
 
-//--- refused.mlir
-attn.kernel @refused heads(1) dim(8) q(f32) kv(f32) tables(%doc: !attn.documents) {
+//--- documents.mlir
+// Ids come from tables that the pass adds, as regions have no read of them.
+// CHECK: attn.kernel @documents
+// CHECK-SAME: %doc_has: !attn.table<[b, k], i8>, %doc_id: !attn.table<[b, k], i32>
+// CHECK-NOT: attn.document
+attn.kernel @documents heads(1) dim(8) q(f32) kv(f32)
+    tables(%doc: !attn.documents, %rows: !attn.query_ranges from %doc) {
+  // expected-remark @+1 {{proved: the rewrite keeps the mask}}
   attn.mask (%b, %h, %q, %k) {
-    // expected-error @+1 {{reads what no operation of a region reads}}
-    %m = attn.document %doc, %b, %q, %k
+    %d = attn.document %doc, %b, %q, %k
+    %lo, %hi = attn.row_range %rows, %q
+    %i = attn.in_rows %k, %lo, %hi
+    %n = attn.not %i
+    %c = attn.causal %q, %k
+    %x = attn.or %n, %c
+    %m = attn.and %d, %x
     attn.yield %m : i1
   }
 }
+
+//--- other.mlir
+// A mask is proved for the heads and parameters that the kernel has: they must be those of before.
+// expected-error @+1 {{has another 'heads' than its snapshot: expected 4 : i64, got 1 : i64}}
+"attn.kernel"() <{arg_names = [], dim = 8 : i64, dim_v = 8 : i64, heads = 1 : i64, kv_heads = 1 : i64, kv_type = f32, num_params = 0 : i64, q_type = f32, sym_name = "heads", table_sources = array<i64>}> ({
+^bb0:
+}) {attn.tv_minimums = [], attn.tv_snapshot = "attn.kernel @heads heads(4) kv_heads(1) dim(8) q(f32) kv(f32) {\0A}\0A"} : () -> ()
+
+// -----
+
+// expected-error @+1 {{has another parameter than its snapshot: expected 'm', got 'n'}}
+"attn.kernel"() <{arg_names = ["n"], dim = 8 : i64, dim_v = 8 : i64, heads = 1 : i64, kv_heads = 1 : i64, kv_type = f32, num_params = 1 : i64, q_type = f32, sym_name = "params", table_sources = array<i64>}> ({
+^bb0(%n: i32):
+}) {attn.tv_minimums = [unit], attn.tv_snapshot = "attn.kernel @params heads(1) dim(8) q(f32) kv(f32) params(%m: i32) {\0A}\0A"} : () -> ()
+
+// -----
+
+// expected-error @+1 {{has a snapshot without the smallest values of its parameters}}
+"attn.kernel"() <{arg_names = ["n"], dim = 8 : i64, dim_v = 8 : i64, heads = 1 : i64, kv_heads = 1 : i64, kv_type = f32, num_params = 1 : i64, q_type = f32, sym_name = "minimums", table_sources = array<i64>}> ({
+^bb0(%n: i32):
+}) {attn.tv_minimums = [2 : ui8], attn.tv_snapshot = "attn.kernel @minimums heads(1) dim(8) q(f32) kv(f32) params(%n: i32) {\0A}\0A"} : () -> ()
 
 //--- no-snapshot.mlir
 // expected-error @+1 {{has no snapshot to be checked against}}

@@ -12,6 +12,7 @@ usage: random_pairs.py --attn-opt=PATH [--count=N] [--seed=N]
 
 import argparse
 import concurrent.futures
+import itertools
 import json
 import os
 import random
@@ -22,6 +23,7 @@ import sys
 LIMIT, SEQ_LEN = 1 << 30, 6
 QUERIES, KEYS = range(-1, 7), range(SEQ_LEN)
 RADII, FREE = ["l0", "l1"], ["n0", "n1"]
+CHUNK = 25  # pairs for one process of attn-opt
 
 # ---- Trees ------------------------------------------------------------------------------------------------
 # ("causal",) ("window", left, right) ("mm", clamp) ("prefix", n) ("global", n) ("document",) ("rows",)
@@ -276,23 +278,38 @@ def kernel(name, t):
 
 # ---- Verdicts ---------------------------------------------------------------------------------------------
 
-def ask(tool, x, y):
-    """(verdict, what was said): proved, refuted or other. A counterexample has to be one by brute force."""
-    done = subprocess.run([tool, "-", "--attn-prove-equal=@x,@y", "--solver-timeout=60"], input=kernel("x", x) + kernel("y", y),
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
-    said = done.stderr
-    if not done.returncode and "remark: proved: " in said:
-        return "proved", said
-    found = re.search(r"are different masks: at b = (\d+), h = 0, q = (-?\d+), k = (\d+) the first (keeps|drops) "
-                      r"and the second (keeps|drops) the element", said)
-    if done.returncode and found:
-        batch = json.loads(re.search(r"note: batch file: (\{.*\})", said).group(1))
-        b, q, k = int(found.group(1)), int(found.group(2)), int(found.group(3))
-        setting = dict(batch["params"], ranges=[tuple(r) for r in batch["tables"]["mm"][b]],
-                       documents=batch["tables"]["doc"][b], table=batch["tables"]["t"])
-        got = ["keeps" if evaluate(t, setting, q, k) else "drops" for t in (x, y)]
-        return ("refuted" if got == [found.group(4), found.group(5)] else "refuted, but equal there"), said
-    return "other", said
+EVENT = re.compile(r"^.*(?:remark: proved: @x and @y|error: @x and @y are different masks|"
+                   r"error: not (?:proved|checked): ).*$", re.M)
+DIFFERENT = re.compile(r"error: @x and @y are different masks: at b = (\d+), h = 0, q = (-?\d+), k = (\d+) "
+                       r"the first (keeps|drops) and the second (keeps|drops) the element")
+
+
+def verdict(said, x, y):
+    """Of one pair, from what was said of it. A counterexample has to be one by brute force."""
+    found = DIFFERENT.search(said)
+    if not found:
+        return "proved" if "remark: proved: " in said else "other"
+    batch = json.loads(re.search(r"note: batch file: (\{.*\})", said).group(1))
+    b, q, k = int(found.group(1)), int(found.group(2)), int(found.group(3))
+    setting = dict(batch["params"], ranges=[tuple(r) for r in batch["tables"]["mm"][b]],
+                   documents=batch["tables"]["doc"][b], table=batch["tables"]["t"])
+    got = ["keeps" if evaluate(t, setting, q, k) else "drops" for t in (x, y)]
+    return "refuted" if got == [found.group(4), found.group(5)] else "refuted, but equal there"
+
+
+def ask(tool, pairs):
+    """[(verdict, what was said)] of pairs of masks, all asked for at once."""
+    text = "\n// -----\n".join(kernel("x", x) + kernel("y", y) for x, y in pairs)
+    done = subprocess.run([tool, "-", "-o", os.devnull, "--split-input-file", "--attn-prove-equal=@x,@y",
+                           "--solver-timeout=60"], input=text, stderr=subprocess.PIPE, universal_newlines=True)
+    starts = [found.start() for found in EVENT.finditer(done.stderr)]
+    if len(starts) != len(pairs):
+        sys.exit("error: %d verdicts on %d pairs:\n%s" % (len(starts), len(pairs), done.stderr[:2000]))
+    parts = [done.stderr[i:j] for i, j in zip(starts, starts[1:] + [None])]
+    answers = [(verdict(said, x, y), said) for said, (x, y) in zip(parts, pairs)]
+    if (done.returncode == 0) != all(said == "proved" for said, _ in answers):
+        sys.exit("error: exit status %d:\n%s" % (done.returncode, done.stderr[:2000]))
+    return answers
 
 
 def main():
@@ -317,16 +334,17 @@ def main():
             if y != x and same == (wanted == "proved"):
                 pairs.append((wanted, x, y))
     failures, counts = [], {}
+    chunks = [pairs[i:i + CHUNK] for i in range(0, len(pairs), CHUNK)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        answers = pool.map(lambda pair: ask(args.attn_opt, pair[1], pair[2]), pairs)
-        for (wanted, x, y), (verdict, said) in zip(pairs, answers):
-            counts[wanted, verdict] = counts.get((wanted, verdict), 0) + 1
-            if verdict != wanted:
-                failures.append("expected %s, got %s for %s and %s:\n%s" % (wanted, verdict, x, y, said[:600]))
+        answers = pool.map(lambda chunk: ask(args.attn_opt, [pair[1:] for pair in chunk]), chunks)
+        for (wanted, x, y), (got, said) in zip(pairs, itertools.chain.from_iterable(answers)):
+            counts[wanted, got] = counts.get((wanted, got), 0) + 1
+            if got != wanted:
+                failures.append("expected %s, got %s for %s and %s:\n%s" % (wanted, got, x, y, said[:600]))
     for failure in failures[:10]:
         print("error: " + failure)
-    for (wanted, verdict), count in sorted(counts.items()):
-        print("%s pairs that are %s: %d" % ("equal" if wanted == "proved" else "unequal", verdict, count))
+    for (wanted, got), count in sorted(counts.items()):
+        print("%s pairs that are %s: %d" % ("equal" if wanted == "proved" else "unequal", got, count))
     return 1 if failures else 0
 
 

@@ -11,10 +11,17 @@ TEST(PipelineText, PassesOnKernelsAreChecked) {
             "attn-tv-snapshot,b,attn-tv-check{strict})");
 }
 
-TEST(PipelineText, CleanUpsOfModulesAreChecked) {
+TEST(PipelineText, PassesOnModulesAreChecked) {
   EXPECT_EQ(addChecks("cse,convert-attn-to-loops", "timeout=3"),
             "attn.kernel(attn-tv-snapshot),cse,attn.kernel(attn-tv-check{timeout=3}),"
             "convert-attn-to-loops");
+  EXPECT_EQ(addChecks("builtin.module(sccp)", ""),
+            "builtin.module(attn.kernel(attn-tv-snapshot),sccp,attn.kernel(attn-tv-check{}))");
+}
+
+TEST(PipelineText, PassesOnAnyOperationAreChecked) {
+  EXPECT_EQ(addChecks("any(a,b)", "strict"),
+            "attn.kernel(attn-tv-snapshot),any(a,b),attn.kernel(attn-tv-check{strict})");
 }
 
 TEST(PipelineText, OtherOperationsAndOwnPassesAreLeftAlone) {
