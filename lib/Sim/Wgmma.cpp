@@ -115,7 +115,8 @@ void loadRegistersA(const Warp &warp, const WgmmaShape &shape, const int32_t *li
     }
 }
 
-void multiply(const WgmmaShape &shape, Tiles &tiles) {
+// A product and a sum each round, so wider vectors change no result. Without FMA for that reason.
+[[gnu::always_inline]] inline void multiplyRows(const WgmmaShape &shape, Tiles &tiles) {
   for (int row = 0; row < kRows; ++row)
     for (int k = 0; k < shape.k; ++k) {
       const float a = tiles.a[row][k];
@@ -124,6 +125,22 @@ void multiply(const WgmmaShape &shape, Tiles &tiles) {
       for (int n = 0; n < shape.n; ++n)
         sum[n] += a * b[n];
     }
+}
+
+void multiplyAnywhere(const WgmmaShape &shape, Tiles &tiles) { multiplyRows(shape, tiles); }
+#if defined(__x86_64__) && defined(__GNUC__)
+[[gnu::target("avx2")]] void multiplyAvx2(const WgmmaShape &shape, Tiles &tiles) {
+  multiplyRows(shape, tiles);
+}
+#endif
+
+void multiply(const WgmmaShape &shape, Tiles &tiles) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  static const bool hasAvx2 = __builtin_cpu_supports("avx2");
+  if (hasAvx2)
+    return multiplyAvx2(shape, tiles);
+#endif
+  multiplyAnywhere(shape, tiles);
 }
 
 /// Accumulators between registers and rows: register 4j + i of a lane has row lane / 4 + (i / 2) *
