@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -32,6 +33,10 @@ public:
   /// that is too old. `library` is another driver's file, for tests.
   static core::Result<std::shared_ptr<const CudaDriver>>
   load(const std::string &library = "libcuda.so.1");
+  /// A driver that is part of the program: `find` gives its functions by their names in the driver
+  /// API, or null. `name` is for errors.
+  static core::Result<std::shared_ptr<const CudaDriver>>
+  create(const std::function<void *(const char *symbol)> &find, const std::string &name);
   ~CudaDriver();
 
   const cuda::Api &api() const { return *functions; }

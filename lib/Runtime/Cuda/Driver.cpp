@@ -61,21 +61,26 @@ Result<std::shared_ptr<const CudaDriver>> CudaDriver::load(const std::string &li
     const char *reason = dlerror();
     return Error{"no CUDA driver: " + std::string(reason ? reason : library.c_str())};
   }
+  return create([handle](const char *symbol) { return dlsym(handle, symbol); }, library);
+}
+
+Result<std::shared_ptr<const CudaDriver>>
+CudaDriver::create(const std::function<void *(const char *)> &find, const std::string &name) {
   std::shared_ptr<CudaDriver> driver(new CudaDriver());
   Api &api = *driver->functions;
   const char *missing = nullptr;
-  auto find = [&](const char *symbol) {
-    void *address = dlsym(handle, symbol);
+  auto take = [&](const char *symbol) {
+    void *address = find(symbol);
     if (!address && !missing)
       missing = symbol;
     return address;
   };
 #define ATTN_CUDA_FIND(member, symbol, parameters)                                                 \
-  api.member = reinterpret_cast<int(*) parameters>(find(symbol));
+  api.member = reinterpret_cast<int(*) parameters>(take(symbol));
   ATTN_CUDA_FUNCTIONS(ATTN_CUDA_FIND)
 #undef ATTN_CUDA_FIND
   if (missing)
-    return Error{"the CUDA driver '" + library + "' has no function " + missing +
+    return Error{"the CUDA driver '" + name + "' has no function " + missing +
                  ", expected a driver of CUDA 12.0 or newer"};
   if (Status status = check(api, "cuInit", api.init(0)); !status)
     return Error{"no usable GPU: " + status.message()};
