@@ -181,6 +181,8 @@ void Cta::startLoad(Copy copy, Warp &warp, const Instr &in, Cta &to, uint32_t ba
   if (copy.kind == Copy::Kind::BulkShared) {
     shadow.begin(self, warp.clock, warp.proxy);
     shadow.read(*this, static_cast<uint32_t>(copy.global), copy.bytes);
+    // This CTA must not end before it is read.
+    remoteUses[{self.agent, -1}] = {self.time, &warp, in.line, 0};
   }
   to.shadow.begin(self, warp.clock, warp.proxy);
   to.shadow.write(*this, copy.offset, copy.bytes);

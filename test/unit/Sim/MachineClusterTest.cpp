@@ -299,6 +299,9 @@ TEST(MachineClusters, CopyToTheOther) {
     EXPECT_EQ(out[i], i ^ 128) << i;
   kernel.body = start() + store + expect + copy + read + kSync;
   expectReport(kernel, RK::MissingProxyFence, "cp.async.bulk");
+  // The memory that it reads may be gone.
+  kernel.body = start() + store + fence + expect + copy + read;
+  expectReport(kernel, RK::UnfinishedAtExit, "cp.async.bulk");
   // The other knows when it is complete; this CTA does not, and overwrites what it reads.
   kernel.body = start() + store + fence + expect + copy + "st.shared.b32 [%a], 3;\n" + read + kSync;
   expectReport(kernel, RK::OverwriteWhileRead, "st.shared.b32 [%a], 3");
