@@ -56,7 +56,7 @@ EDGES = {
     "tools/attn-opt": COMPILER | {"Compiler"},
     "tools/attn-compile": COMPILER | {"Compiler"},
     "tools/attn-mask": {"Core", "Config", "Support", "Runtime", "Reference", "Compiler"},
-    "tools/attn-run": {"Core", "Config", "Runtime", "Reference"},
+    "tools/attn-run": {"Core", "Config", "Runtime", "Reference", "Sim"},
 }
 
 # Components that must build without LLVM.

@@ -3,6 +3,7 @@
 // Compiled kernels on a GPU against the float64 reference, the number of keys each row keeps, and
 // for instrumented kernels the tiles they visit; the masks' truth is written by hand in Scene.cpp.
 // Links no LLVM: it runs where only the artifacts of build_artifacts.py were brought.
+#include "../../tools/attn-run/SimDriver.h"
 #include "Scene.h"
 #include "Workload.h"
 
@@ -29,7 +30,7 @@ enum ExitCode { kPassed = 0, kFailed = 1, kBadUsage = 2, kSkipped = 77 };
 
 const char kUsage[] = R"(usage: attn-device-test FOLDER [options]
 
-Runs the artifacts (*.attn) of FOLDER, made by build_artifacts.py, on a GPU.
+Runs the artifacts (*.attn) of FOLDER, made by build_artifacts.py, on a GPU or in the simulator.
 
   --only TEXT      artifacts whose name contains TEXT
   --batches N      random batches, dealt out to the artifacts in turn (default 300)
@@ -38,14 +39,20 @@ Runs the artifacts (*.attn) of FOLDER, made by build_artifacts.py, on a GPU.
   --many N         batches of one artifact over windows, ranges and requests (default 100)
   --seed N         seed of the first batch (default 1); batch i has seed N + i
   --batch FILE     run this batch file instead, on every artifact; may be given again
+  --record FILE    write the results of every batch
+  --agree FILE     compare the results with what --record wrote in a run of the same options on
+                   another device
   --list           print the artifacts and stop
   --driver FILE    another CUDA driver than libcuda.so.1
+  --sim POLICY     run in the simulator; asynchronous operations complete earliest, latest or
+                   random:SEED
+  --ptx FILE       the simulator runs this PTX instead of what the artifacts hold
 
 exit status: 0 all right, 1 a failure, 2 usage, 77 no driver or no GPU
 )";
 
 struct Options {
-  std::string folder, only, driver = "libcuda.so.1";
+  std::string folder, only, driver = "libcuda.so.1", record, agree, sim, ptx;
   int64_t batches = 300, rounds = 0, many = 100, seed = 1;
   std::vector<std::string> files;
   bool list = false, small = false;
@@ -64,20 +71,27 @@ struct Loaded {
   const KernelSpec &spec() const { return artifact.kernels[0].spec; }
 };
 
+/// Where block 0 of a tile starts, from -keyTile + 1 to 0: whatever its list says.
+int64_t anchorOf(const rt::WorkListView &list, int64_t tile, int64_t keyTile) {
+  const TileHeader &header = list.tiles[tile];
+  const int64_t rest = header.entryCount ? list.entries[header.entryBegin].keyBegin % keyTile : 0;
+  return rest > 0 ? rest - keyTile : rest;
+}
+
 /// Tiles by definition, from the kept pairs of each (row group, key block).
-TileCounters bruteForce(const Batch &batch, const CudaLaunch &launch, const Keep &keep,
-                        bool perHead) {
+TileCounters bruteForce(const Batch &batch, const CudaLaunch &launch, const rt::WorkListView &list,
+                        const Keep &keep, bool perHead) {
   const BatchShape &s = batch.shape;
   const uint64_t sharing = perHead ? 1 : batch.numHeads;
   std::atomic<uint64_t> loaded{0}, visited{0}, full{0};
-  auto visit = [&](int64_t b, int64_t h, int64_t tile, int64_t block) {
+  auto visit = [&](int64_t b, int64_t h, int64_t tile, int64_t begin) {
     bool isLoaded = false;
     for (int64_t g = 0; g < launch.groups; ++g) {
       const int64_t first = tile + g * 64;
       const int64_t last = std::min(first + 64, s.queryLen(RequestIndex(b)));
       int64_t kept = 0;
       for (int64_t i = first; i < last; ++i)
-        for (int64_t k = block * launch.keyTile; k < (block + 1) * launch.keyTile; ++k)
+        for (int64_t k = begin; k < begin + launch.keyTile; ++k)
           kept += k >= s.keyBegin[b] && k < s.keyEnd[b] && keep(b, h, s.contextLen[b] + i, k);
       isLoaded |= kept > 0;
       visited += kept > 0 ? sharing : 0;
@@ -85,15 +99,17 @@ TileCounters bruteForce(const Batch &batch, const CudaLaunch &launch, const Keep
     }
     loaded += isLoaded ? sharing : 0;
   };
+  int64_t firstTile = 0;
   for (int64_t b = 0; b < s.numReqs(); ++b) {
-    const int64_t blocks = (s.keyEnd[b] + launch.keyTile - 1) / launch.keyTile;
     const int64_t heads = perHead ? batch.numHeads : 1;
     const int64_t tiles =
         (s.queryLen(RequestIndex(b)) + launch.queryTile() - 1) / launch.queryTile();
     parallelFor(heads * tiles, [&](int64_t i) {
-      for (int64_t block = 0; block < blocks; ++block)
-        visit(b, i / tiles, i % tiles * launch.queryTile(), block);
+      const int64_t number = firstTile + i % tiles * heads + i / tiles;
+      for (int64_t k = anchorOf(list, number, launch.keyTile); k < s.keyEnd[b]; k += launch.keyTile)
+        visit(b, i / tiles, i % tiles * launch.queryTile(), k);
     });
+    firstTile += heads * tiles;
   }
   return {loaded, visited, full};
 }
@@ -116,19 +132,26 @@ public:
   void runRandom();
   void runMany();
   Status runFiles();
+  Status readRecords();
+  Status writeRecords() const;
   bool report() const;
 
 private:
   Scene nextScene(const Loaded &loaded, int number, std::mt19937 &rng) const;
   void check(Loaded &loaded, const Scene &scene, rt::BatchInput input, Layout layout,
              rt::CudaPlan &plan, std::mt19937 &rng, const std::string &what);
-  std::string checkOnce(Loaded &loaded, Workload &work, const Keep &keep, rt::CudaPlan &plan);
+  std::string checkOnce(Loaded &loaded, Workload &work, const Keep &keep, rt::CudaPlan &plan,
+                        const std::string &what);
+  std::string record(const Loaded &loaded, const Workload &work, const std::string &what);
   std::string checkTiles(Loaded &loaded, const Workload &work, const Keep &keep,
                          const rt::CudaPlan &plan);
 
   const Options &options;
   std::vector<std::unique_ptr<Loaded>> artifacts;
   int64_t failures = 0;
+  std::vector<RunRecord> records; ///< of this run, if they are wanted
+  std::vector<RunRecord> others;  ///< to compare with
+  Agreement agreement;
 };
 
 Status Tester::loadAll(const std::shared_ptr<const rt::CudaDevice> &device) {
@@ -179,7 +202,8 @@ std::string Tester::checkTiles(Loaded &loaded, const Workload &work, const Keep 
   const TileCounters &got = work.counters();
   if (!same(got, plan.workList().counts))
     return "the kernel counts " + text(got) + ", its work list " + text(plan.workList().counts);
-  const TileCounters want = bruteForce(work.batch(), kernel.shape(), keep, loaded.family->perHead);
+  const TileCounters want =
+      bruteForce(work.batch(), kernel.shape(), plan.workList(), keep, loaded.family->perHead);
   const bool exact = kernel.binary().tilePlan == TilePlan::Intervals;
   if (exact ? !same(got, want) : got.visited < want.visited || got.full > want.full)
     return "the kernel counts " + text(got) + ", the predicate " + text(want);
@@ -187,11 +211,44 @@ std::string Tester::checkTiles(Loaded &loaded, const Workload &work, const Keep 
   return "";
 }
 
+/// Keeps the results and compares them with the others; empty text when the others are of this run.
+std::string Tester::record(const Loaded &loaded, const Workload &work, const std::string &what) {
+  if (options.record.empty() && options.agree.empty())
+    return "";
+  records.push_back(work.record());
+  RunRecord &mine = records.back();
+  mine.what = loaded.name + ", " + what;
+  mine.isCounted = loaded.kernel->shape().countsTiles;
+  if (options.agree.empty())
+    return "";
+  if (records.size() > others.size())
+    return "no record of this run in " + options.agree;
+  std::string fault;
+  agreement.add(mine, others[records.size() - 1], fault);
+  return fault;
+}
+
+Status Tester::readRecords() {
+  if (options.agree.empty())
+    return {};
+  Result<std::vector<RunRecord>> read = device::readRecords(options.agree);
+  if (!read)
+    return read.takeError();
+  others = std::move(*read);
+  return {};
+}
+
+Status Tester::writeRecords() const {
+  return options.record.empty() ? Status() : device::writeRecords(options.record, records);
+}
+
 /// One run, judged; empty text when right.
-std::string Tester::checkOnce(Loaded &loaded, Workload &work, const Keep &keep,
-                              rt::CudaPlan &plan) {
+std::string Tester::checkOnce(Loaded &loaded, Workload &work, const Keep &keep, rt::CudaPlan &plan,
+                              const std::string &what) {
   if (Status status = work.run(*loaded.kernel, plan); !status)
     return status.message();
+  if (std::string fault = record(loaded, work, what); !fault.empty())
+    return fault;
   const Judgement judgement = work.judge();
   ++loaded.batches;
   loaded.ctas += static_cast<int64_t>(plan.workList().work.size);
@@ -224,7 +281,7 @@ void Tester::check(Loaded &loaded, const Scene &scene, rt::BatchInput input, Lay
     fault = bound.message();
   } else {
     Workload work(loaded.spec(), std::move(*bound), keep, loaded.family->perHead, layout, rng);
-    fault = checkOnce(loaded, work, keep, plan);
+    fault = checkOnce(loaded, work, keep, plan, what);
   }
   if (fault.empty())
     return;
@@ -347,12 +404,38 @@ bool Tester::report() const {
               artifacts.size(), static_cast<long long>(batches), static_cast<long long>(ctas),
               static_cast<long long>(rows), static_cast<long long>(failures),
               failures == 0 && rows > 0 ? "ok" : "FAILED");
-  return failures == 0 && rows > 0;
+  if (options.agree.empty())
+    return failures == 0 && rows > 0;
+  std::printf("%s\n", agreement.text().c_str());
+  return failures == 0 && agreement.holds();
 }
 
 //===----------------------------------------------------------------------===//
 // Command line
 //===----------------------------------------------------------------------===//
+
+/// Launches use both cores of a small machine; reports go to standard error and fail the test.
+Status prepareSimulator(const Options &options) {
+  if (options.sim.empty())
+    return {};
+  simdriver::State &state = simdriver::state();
+  Result<sim::Policy> policy = sim::parsePolicy(options.sim);
+  if (!policy)
+    return Error{"--sim: " + policy.message()};
+  state.policy = *policy;
+  state.threads = 2;
+  state.launched = [](const sim::Outcome &outcome) {
+    for (const sim::Report &report : outcome.reports)
+      std::fprintf(stderr, "%s: %s\n", sim::toString(report.kind), report.text.c_str());
+  };
+  if (options.ptx.empty())
+    return {};
+  Result<std::vector<uint8_t>> bytes = readFile(options.ptx);
+  if (!bytes)
+    return bytes.takeError();
+  state.replacement.assign(bytes->begin(), bytes->end());
+  return {};
+}
 
 int fail(const std::string &message) {
   std::fprintf(stderr, "attn-device-test: error: %s\n", message.c_str());
@@ -372,6 +455,8 @@ bool parseOptions(int argc, char **argv, Options &options) {
       {"many", required_argument, nullptr, 'm'},   {"seed", required_argument, nullptr, 's'},
       {"batch", required_argument, nullptr, 'b'},  {"list", no_argument, nullptr, 'l'},
       {"driver", required_argument, nullptr, 'd'}, {"small", no_argument, nullptr, 'c'},
+      {"sim", required_argument, nullptr, 'p'},    {"ptx", required_argument, nullptr, 'x'},
+      {"record", required_argument, nullptr, 'w'}, {"agree", required_argument, nullptr, 'a'},
       {"rounds", required_argument, nullptr, 'r'}, {nullptr, 0, nullptr, 0},
   };
   bool right = true;
@@ -395,6 +480,18 @@ bool parseOptions(int argc, char **argv, Options &options) {
     case 'l':
       options.list = true;
       break;
+    case 'p':
+      options.sim = optarg;
+      break;
+    case 'x':
+      options.ptx = optarg;
+      break;
+    case 'w':
+      options.record = optarg;
+      break;
+    case 'a':
+      options.agree = optarg;
+      break;
     case 'r':
       right = parseNumber(optarg, options.rounds);
       break;
@@ -408,7 +505,7 @@ bool parseOptions(int argc, char **argv, Options &options) {
       right = false;
     }
   }
-  if (!right || optind + 1 != argc) {
+  if (!right || optind + 1 != argc || (options.sim.empty() && !options.ptx.empty())) {
     std::fputs(kUsage, stderr);
     return false;
   }
@@ -429,7 +526,11 @@ int main(int argc, char **argv) {
     tester.list();
     return kPassed;
   }
-  Result<std::shared_ptr<const rt::CudaDriver>> driver = rt::CudaDriver::load(options.driver);
+  if (Status status = prepareSimulator(options); !status)
+    return fail(status.message());
+  Result<std::shared_ptr<const rt::CudaDriver>> driver =
+      options.sim.empty() ? rt::CudaDriver::load(options.driver)
+                          : rt::CudaDriver::create(simdriver::find, "simulator");
   if (!driver) {
     std::printf("SKIPPED: %s\n", driver.message().c_str());
     return kSkipped;
@@ -441,11 +542,16 @@ int main(int argc, char **argv) {
   }
   if (Status status = tester.loadAll(*device); !status)
     return fail(status.message());
+  if (Status status = tester.readRecords(); !status)
+    return fail(status.message());
   if (options.files.empty()) {
     tester.runRandom();
     tester.runMany();
   } else if (Status status = tester.runFiles(); !status) {
     return fail(status.message());
   }
-  return tester.report() ? kPassed : kFailed;
+  const bool passed = tester.report();
+  if (Status status = tester.writeRecords(); !status)
+    return fail(status.message());
+  return passed ? kPassed : kFailed;
 }

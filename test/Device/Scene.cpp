@@ -222,7 +222,9 @@ Scene device::randomScene(int number, Int heads, std::mt19937 &rng) {
 
 Scene device::smallScene(int number, Int heads, Int tiles, Int queryTile, std::mt19937 &rng) {
   Scene scene;
-  scene.left = randomWindow(rng);
+  // Often more key blocks than any ring has slots.
+  const Int more = rng() % 3 ? 0 : in(rng, 200, 700);
+  scene.left = more && rng() % 2 ? in(rng, 200, 700) : randomWindow(rng);
   for (Int open = tiles; open > 0;) {
     if (number % 2 == 0 && open == tiles) {
       scene.requests.push_back(longRangeRequest(scene.left, open * queryTile, rng));
@@ -230,7 +232,12 @@ Scene device::smallScene(int number, Int heads, Int tiles, Int queryTile, std::m
       scene.requests.push_back(randomRequest(open * queryTile, rng));
       addRanges(scene.requests.back(), in(rng, 0, 3), rng);
     }
-    open -= (scene.requests.back().queryLen + queryTile - 1) / queryTile;
+    truth::Request &r = scene.requests.back();
+    r.contextLen += more;
+    r.seqLen += more;
+    for (truth::Range &range : r.ranges)
+      range.end += more;
+    open -= (r.queryLen + queryTile - 1) / queryTile;
   }
   complete(scene, number, heads, rng);
   return scene;

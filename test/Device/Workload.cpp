@@ -245,6 +245,22 @@ Status Workload::run(const rt::CudaKernel &kernel, rt::CudaPlan &plan) {
   return status;
 }
 
+RunRecord Workload::record() const {
+  RunRecord record;
+  record.type = spec.qType;
+  record.tokens = tokens;
+  record.heads = spec.numHeads;
+  record.dim = spec.dimV;
+  for (int64_t t = 0; t < tokens; ++t)
+    record.o.insert(record.o.end(), o.begin() + t * oTokenStride,
+                    o.begin() + t * oTokenStride + spec.numHeads * spec.dimV);
+  for (int64_t h = 0; h < spec.numHeads; ++h)
+    record.lse.insert(record.lse.end(), lse.begin() + h * lseStride,
+                      lse.begin() + h * lseStride + tokens);
+  record.counts = counts;
+  return record;
+}
+
 //===----------------------------------------------------------------------===//
 // Judging
 //===----------------------------------------------------------------------===//

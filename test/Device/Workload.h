@@ -4,6 +4,8 @@
 #ifndef ATTN_TEST_DEVICE_WORKLOAD_H
 #define ATTN_TEST_DEVICE_WORKLOAD_H
 
+#include "Record.h"
+
 #include "attn/Core/Problem.h"
 #include "attn/Reference/Reference.h"
 #include "attn/Runtime/BatchBinding.h"
@@ -58,6 +60,9 @@ public:
   Judgement judge() const;
   /// With K cleared: exp(lse) against the number of kept keys of each row; empty text when right.
   std::string judgeCounts() const;
+
+  /// What the last run wrote, without padding.
+  RunRecord record() const;
 
   const attn::core::TileCounters &counters() const { return counts; }
   const attn::core::Batch &batch() const { return bound.batch; }

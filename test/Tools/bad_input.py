@@ -172,7 +172,7 @@ COMMANDS = [
     (["attn-run", "good.attn", "--batch", "good.json", "--device=cuda", "--threads=2", "--output", "OUT"],
      "attn-run: error: --threads: device 'cuda' has its own threads, expected device 'cpu' or 'sim'"),
     (["attn-run", "good.attn", "--batch", "good.json", "--device=sim", "--output", "OUT"],
-     "attn-run: error: kernel 'SIM'"),
+     "attn-run: error: kernel 'k': no code for target 'sm_90a' (the artifact has: cpu)"),
     (["attn-run", "good.attn", "--batch", "good.json", "--device=reference", "--check"],
      "attn-run: error: --check: device 'reference' is the judge and cannot judge itself; choose another device"),
     (["attn-run", "good.attn", "--batch", "good.json", "--frob"],

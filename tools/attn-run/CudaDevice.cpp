@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "CudaDevice.h"
 
+#include "SimDriver.h"
+
 #include "attn/Core/MaskEval.h"
 
 #include <algorithm>
@@ -40,17 +42,42 @@ double run::keptFlops(const Problem &problem) {
   return 2 * static_cast<double>(spec.dimQk + spec.dimV) * pairs * sharing;
 }
 
-Result<CudaRunner> CudaRunner::create(const Artifact &artifact, const Kernel &kernel) {
-  Result<std::shared_ptr<const rt::CudaDriver>> driver = rt::CudaDriver::load();
-  if (!driver)
-    return Error{"device 'cuda': " + driver.message()};
-  Result<std::shared_ptr<const rt::CudaDevice>> device = rt::CudaDevice::open(*driver);
-  if (!device)
-    return Error{"device 'cuda': " + device.message()};
-  Result<rt::CudaKernel> loaded = rt::CudaKernel::load(*device, artifact, kernel);
+Result<CudaRunner> CudaRunner::create(std::shared_ptr<const rt::CudaDriver> driver,
+                                      const std::string &device, const Artifact &artifact,
+                                      const Kernel &kernel) {
+  Result<std::shared_ptr<const rt::CudaDevice>> opened = rt::CudaDevice::open(std::move(driver));
+  if (!opened)
+    return Error{device + ": " + opened.message()};
+  Result<rt::CudaKernel> loaded = rt::CudaKernel::load(*opened, artifact, kernel);
   if (!loaded)
     return Error{loaded.message()};
-  return CudaRunner(std::move(*loaded));
+  return CudaRunner(std::move(*loaded), device);
+}
+
+Result<CudaRunner> CudaRunner::create(const Artifact &artifact, const Kernel &kernel) {
+  const std::string device = "device 'cuda'";
+  Result<std::shared_ptr<const rt::CudaDriver>> driver = rt::CudaDriver::load();
+  if (!driver)
+    return Error{device + ": " + driver.message()};
+  return create(std::move(*driver), device, artifact, kernel);
+}
+
+Result<CudaRunner> CudaRunner::createSimulated(const Artifact &artifact, const Kernel &kernel,
+                                               const sim::Policy &policy, unsigned threads,
+                                               SimReport &report) {
+  simdriver::State &state = simdriver::state();
+  state.policy = policy;
+  state.threads = threads;
+  state.launched = [&report](const sim::Outcome &outcome) {
+    report.reports = outcome.reports;
+    report.counters = outcome.counters;
+  };
+  const std::string device = "device 'sim'";
+  Result<std::shared_ptr<const rt::CudaDriver>> driver =
+      rt::CudaDriver::create(simdriver::find, "simulator");
+  if (!driver)
+    return Error{device + ": " + driver.message()};
+  return create(std::move(*driver), device, artifact, kernel);
 }
 
 std::string CudaRunner::describe() const {
@@ -72,7 +99,7 @@ public:
   Status time(Timing &timing, bool bench);
   Result<CpuOutput> results();
   Result<TileCounters> counters();
-  const rt::WorkList &workList() const { return plan.workList(); }
+  const rt::WorkListView &workList() const { return plan.workList(); }
 
 private:
   /// Memory on the device, with `bytes` bytes of `data` if it is not null.
@@ -241,7 +268,7 @@ Result<TileCounters> DeviceRun::counters() {
 
 Result<CpuOutput> CudaRunner::run(const CudaInputs &inputs, bool bench, Timing &timing,
                                   CudaReport &report) const {
-  auto fail = [](const Status &status) { return Error{"device 'cuda': " + status.message()}; };
+  auto fail = [this](const Status &status) { return Error{device + ": " + status.message()}; };
   DeviceRun run(kernel);
   if (Status status = run.prepare(inputs); !status)
     return fail(status);

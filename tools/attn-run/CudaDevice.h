@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs a problem on a GPU.
+// Runs a problem on a GPU or in the simulator of one.
 #ifndef ATTN_TOOLS_ATTNRUN_CUDADEVICE_H
 #define ATTN_TOOLS_ATTNRUN_CUDADEVICE_H
 
@@ -8,9 +8,12 @@
 #include "Device.h"
 
 #include "attn/Runtime/Cuda.h"
+#include "attn/Sim/Sim.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace attn::run {
 
@@ -32,11 +35,22 @@ struct CudaReport {
   core::TileCounters expected{}; ///< by its work list
 };
 
-/// The first GPU with a kernel loaded.
+/// What the simulator says about a run.
+struct SimReport {
+  std::vector<sim::Report> reports; ///< empty: nothing is wrong
+  sim::Counters counters;
+};
+
+/// The first GPU, or the simulator, with a kernel loaded.
 class CudaRunner {
 public:
   static core::Result<CudaRunner> create(const core::Artifact &artifact,
                                          const core::Kernel &kernel);
+  /// `report` is filled in by runs and must outlive the runner; there is one such runner at a time.
+  static core::Result<CudaRunner> createSimulated(const core::Artifact &artifact,
+                                                  const core::Kernel &kernel,
+                                                  const sim::Policy &policy, unsigned threads,
+                                                  SimReport &report);
 
   /// "NVIDIA H200, cubin, 168 registers, 0 bytes of local memory".
   std::string describe() const;
@@ -47,9 +61,14 @@ public:
                               CudaReport &report) const;
 
 private:
-  explicit CudaRunner(rt::CudaKernel kernel) : kernel(std::move(kernel)) {}
+  static core::Result<CudaRunner> create(std::shared_ptr<const rt::CudaDriver> driver,
+                                         const std::string &device, const core::Artifact &artifact,
+                                         const core::Kernel &kernel);
+  CudaRunner(rt::CudaKernel kernel, std::string device)
+      : kernel(std::move(kernel)), device(std::move(device)) {}
 
   rt::CudaKernel kernel;
+  std::string device; ///< "device 'cuda'", for errors
 };
 
 /// Multiplications and additions of the products over the pairs that the mask keeps.

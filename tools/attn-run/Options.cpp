@@ -16,6 +16,8 @@ const char *run::toString(Device device) {
     return "reference";
   case Device::Cpu:
     return "cpu";
+  case Device::Sim:
+    return "sim";
   case Device::Cuda:
     break;
   }
@@ -33,6 +35,8 @@ kernel, builds the tables the kernel reads, runs it, and checks or times it if a
   --device DEVICE    where to run:
                        cpu        the artifact's native code, f32 (default)
                        cuda       the first GPU, by the artifact's code for it
+                       sim        the artifact's PTX in a simulator of a GPU, which reports races
+                                  and the like on standard error (docs/simulator.md); slow
                        reference  by definition, float64; slow
   --inputs FILE      safetensors file with
                        q     [tokens, heads, dim]
@@ -45,16 +49,19 @@ kernel, builds the tables the kernel reads, runs it, and checks or times it if a
   --output FILE      write the results as safetensors:
                        o     [tokens, heads, dim_v]
                        lse   [heads, tokens], natural logarithm
-                     F32 from the cpu and the GPU, F64 from the reference
+                     F32 from the cpu, the GPU and the simulator, F64 from the reference
   --check            compare every (token, head) row with the reference: the norm of the
                      difference, relative to the norm of the row. A row whose terms cancel is
                      allowed what f32 arithmetic loses on terms of that size: about 1e-6 of sum
-                     p |v| for scores of ordinary size, more for large ones. On a GPU, where
-                     inputs, weights and results are rounded to 16 bits, each row is allowed 8e-3
-                     (bf16) or 2e-3 (f16) of its norm
+                     p |v| for scores of ordinary size, more for large ones. On a GPU and in
+                     the simulator, where inputs, weights and results are rounded to 16 bits,
+                     each row is allowed 8e-3 (bf16) or 2e-3 (f16) of its norm
   --bench            time several runs; prints median and minimum, for a GPU also TFLOP/s over the
                      pairs that the mask keeps
-  --threads N        threads of the cpu device (default: all); refused with another device
+  --sim-policy WHEN  when the simulator lets asynchronous operations complete: earliest (default),
+                     latest, or random:SEED; refused with another device
+  --threads N        threads of the cpu device and of the simulator (default: all); refused with
+                     another device
   --help, --version
 
 If the batch has a page_size, K and V are laid out in pages, in scrambled order unless the batch
@@ -63,8 +70,8 @@ brings a block_table; slots that hold no key are filled with NaN.
 A batch whose tensors pass the machine's memory is refused; one that is expected to take more than
 a minute is announced on standard error.
 
-exit status: 0 done, 1 the check failed, 2 bad input, usage, or output that cannot be written. No
-file is written unless the status is 0.
+exit status: 0 done, 1 the check failed or the simulator reported something, 2 bad input, usage, or
+output that cannot be written. No file is written unless the status is 0.
 )";
 }
 
@@ -81,7 +88,8 @@ enum OptionId {
   kCheck,
   kBench,
   kSeed,
-  kThreads
+  kThreads,
+  kSimPolicy
 };
 
 /// In the order of OptionId.
@@ -97,6 +105,7 @@ const option kLongOptions[] = {
     {"bench", no_argument, nullptr, kBench},
     {"seed", required_argument, nullptr, kSeed},
     {"threads", required_argument, nullptr, kThreads},
+    {"sim-policy", required_argument, nullptr, kSimPolicy},
     {nullptr, 0, nullptr, 0},
 };
 
@@ -111,13 +120,10 @@ Result<uint64_t> parseNumber(const char *option, const char *text, uint64_t min,
 }
 
 Result<Device> parseDevice(const std::string &text) {
-  for (Device device : {Device::Reference, Device::Cpu, Device::Cuda})
+  for (Device device : {Device::Reference, Device::Cpu, Device::Sim, Device::Cuda})
     if (text == toString(device))
       return device;
-  const std::string available = " (available: reference, cpu, cuda)";
-  if (text == "sim")
-    return Error{"--device: '" + text + "' is not available here" + available};
-  return Error{"--device: unknown device '" + text + "'" + available};
+  return Error{"--device: unknown device '" + text + "' (available: reference, cpu, sim, cuda)"};
 }
 
 /// Takes one option over; `value` is its argument or null.
@@ -169,6 +175,15 @@ Status apply(int id, const char *value, Options &options) {
     options.threads = static_cast<unsigned>(*threads);
     break;
   }
+  case kSimPolicy: {
+    Result<sim::Policy> policy = sim::parsePolicy(value);
+    if (!policy)
+      return Error{"--sim-policy: " + policy.message()};
+    options.policy = *policy;
+    options.policyText = value;
+    options.policyGiven = true;
+    break;
+  }
   }
   return {};
 }
@@ -205,9 +220,15 @@ Result<Options> run::parseOptions(int argc, char **argv) {
     return Error{"--output: '-' would mix the results with the report on standard output, expected "
                  "a file (./- for one of that name)"};
   if (options.threads && options.device == Device::Reference)
-    return Error{"--threads: device 'reference' has one thread, expected device 'cpu'"};
+    return Error{"--threads: device 'reference' has one thread, expected device 'cpu' or 'sim'"};
   if (options.threads && options.device == Device::Cuda)
-    return Error{"--threads: device 'cuda' has its own threads, expected device 'cpu'"};
+    return Error{"--threads: device 'cuda' has its own threads, expected device 'cpu' or 'sim'"};
+  if (options.policyGiven && options.device != Device::Sim)
+    return Error{std::string("--sim-policy: device '") + toString(options.device) +
+                 "' has no policy, expected device 'sim'"};
+  if (options.bench && options.device == Device::Sim)
+    return Error{"--bench: device 'sim' says nothing about the time a GPU takes, expected another "
+                 "device"};
   if (options.check && options.device == Device::Reference)
     return Error{"--check: device 'reference' is the judge and cannot judge itself; choose another "
                  "device"};

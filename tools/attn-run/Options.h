@@ -5,14 +5,15 @@
 #define ATTN_TOOLS_ATTNRUN_OPTIONS_H
 
 #include "attn/Core/Status.h"
+#include "attn/Sim/Sim.h"
 
 #include <cstdint>
 #include <string>
 
 namespace attn::run {
 
-enum class Device { Reference, Cpu, Cuda };
-/// "reference", "cpu", "cuda".
+enum class Device { Reference, Cpu, Sim, Cuda };
+/// "reference", "cpu", "sim", "cuda".
 const char *toString(Device device);
 
 struct Options {
@@ -29,6 +30,9 @@ struct Options {
   uint64_t seed = 1;
   bool seedGiven = false;
   unsigned threads = 0; ///< 0: as many as the machine runs at once
+  sim::Policy policy;   ///< of the simulator
+  std::string policyText = "earliest";
+  bool policyGiven = false;
 };
 
 /// Reads the command line; an error names the option.

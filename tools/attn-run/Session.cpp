@@ -17,6 +17,10 @@ using namespace attn;
 using namespace attn::core;
 using namespace attn::run;
 
+static unsigned hostThreads(const Options &options) {
+  return options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+}
+
 /// The kernel to run: by name, or the only one.
 static Result<const Kernel *> selectKernel(const Artifact &artifact, const Options &options) {
   std::string names;
@@ -221,8 +225,10 @@ static Result<CpuOutput> runCuda(const Options &options, const CudaRunner &runne
   Result<CpuOutput> output = runner.run(inputs, options.bench, timing, report);
   if (!output)
     return output;
-  std::printf("gpu: %s\n", runner.describe().c_str());
-  printTiming(options, timing);
+  if (options.device == Device::Cuda) {
+    std::printf("gpu: %s\n", runner.describe().c_str());
+    printTiming(options, timing);
+  }
   if (options.bench)
     std::printf("  %.1f TFLOP/s over kept pairs at the median\n",
                 keptFlops(inputs.problem) / timing.median() * 1e-9);
@@ -232,6 +238,27 @@ static Result<CpuOutput> runCuda(const Options &options, const CudaRunner &runne
     printTiles("planned by the host", report.expected);
   }
   return output;
+}
+
+/// What the simulator saw: reports on standard error, counters on standard output.
+static void printSim(const Options &options, const SimReport &sim) {
+  for (const sim::Report &report : sim.reports)
+    std::fprintf(stderr, "attn-run: %s: %s\n", sim::toString(report.kind), report.text.c_str());
+  const sim::Counters &c = sim.counters;
+  std::printf("sim: policy %s, %zu reports\n", options.policyText.c_str(), sim.reports.size());
+  std::printf("  %" PRIu64 " warp instructions, %" PRIu64 " matrix products of %.4g FLOP, %" PRIu64
+              " tensor copies of %" PRIu64 " bytes, %" PRIu64 " bank conflicts\n",
+              c.instructions, c.wgmmas, c.mmaFlops, c.tmaLoads, c.tmaLoadBytes, c.bankConflicts);
+}
+
+/// Runs in the simulator; no output if it reported something.
+static Result<std::optional<CpuOutput>> runSim(const Options &options, const CudaRunner &runner,
+                                               const CudaInputs &inputs, const SimReport &sim) {
+  Result<CpuOutput> output = runCuda(options, runner, inputs);
+  if (!output && sim.reports.empty())
+    return output.takeError();
+  printSim(options, sim);
+  return sim.reports.empty() ? std::optional<CpuOutput>(std::move(*output)) : std::nullopt;
 }
 
 Result<bool> run::runSession(const Options &options) {
@@ -246,6 +273,14 @@ Result<bool> run::runSession(const Options &options) {
   std::optional<CudaRunner> cuda;
   if (options.device == Device::Cuda) {
     Result<CudaRunner> created = CudaRunner::create(*artifact, **kernel);
+    if (!created)
+      return created.takeError();
+    cuda = std::move(*created);
+  }
+  SimReport sim;
+  if (options.device == Device::Sim) {
+    Result<CudaRunner> created =
+        CudaRunner::createSimulated(*artifact, **kernel, options.policy, hostThreads(options), sim);
     if (!created)
       return created.takeError();
     cuda = std::move(*created);
@@ -274,15 +309,21 @@ Result<bool> run::runSession(const Options &options) {
     written = writeOutput(options, spec, tokens, rt::FileDType::F64, output);
   } else {
     CpuOutput output;
-    if (cuda) {
+    if (options.device == Device::Sim) {
+      Result<std::optional<CpuOutput>> got =
+          runSim(options, *cuda, cudaInputs(problem, *work), sim);
+      if (!got)
+        return got.takeError();
+      if (!*got)
+        return false;
+      output = std::move(**got);
+    } else if (cuda) {
       Result<CpuOutput> got = runCuda(options, *cuda, cudaInputs(problem, *work));
       if (!got)
         return got.takeError();
       output = std::move(*got);
     } else {
-      const unsigned threads =
-          options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
-      output = runCpu(*runner, problem, threads, options.bench, timing);
+      output = runCpu(*runner, problem, hostThreads(options), options.bench, timing);
       printTiming(options, timing);
     }
     if (options.check) {

@@ -9,7 +9,7 @@
 namespace attn::run {
 
 /// Loads, binds, runs, checks and writes as `options` say. Returns whether the check passed (true
-/// without one); an error means bad input.
+/// without one) and the simulator reported nothing; an error means bad input.
 core::Result<bool> runSession(const Options &options);
 
 } // namespace attn::run

@@ -17,6 +17,8 @@ using namespace attn::run;
 /// on two cores with examples/gemma4_mixed.json, whose 9.3e6 pairs, 8 heads and 2 * 256 dimensions
 /// make 3.8e10: 2.3 s on the cpu, 9 s by the reference, the check between them 11 to 14 s.
 static constexpr double kCpuRate = 1.6e10, kReferenceRate = 4e9;
+/// The simulator: 600 causal tokens, 4 heads, 2 * 128 dimensions, 1.8e8 of them, in 0.3 s.
+static constexpr double kSimRate = 6e8;
 /// Finding out whether a pair is kept takes about as long as this many multiplications: a predicate
 /// of a product and a remainder took the reference 3 s over 5e7 pairs.
 static constexpr double kMaskCost = 240;
@@ -50,6 +52,10 @@ Size run::sizeOf(const Options &options, const Kernel &kernel, const rt::BatchIn
   const double results = tokens * heads * (static_cast<double>(spec.dimV) + 1);
   const bool onCpu = options.device == Device::Cpu;
   const bool byReference = options.device == Device::Reference;
+  const bool bySimulator = options.device == Device::Sim;
+  // Device memory of the simulator is this machine's.
+  if (bySimulator)
+    size.bytes *= 2;
   if (!byReference)
     size.bytes += results * sizeof(float);
   if (onCpu) {
@@ -69,7 +75,10 @@ Size run::sizeOf(const Options &options, const Kernel &kernel, const rt::BatchIn
                   static_cast<double>(shape.keyEnd[b] - shape.keyBegin[b]);
   const double work = size.pairs * (heads * dims + kMaskCost);
   // A GPU takes no time worth a word.
-  const double once = onCpu ? work / kCpuRate : byReference ? work / kReferenceRate : 0;
+  const double once = onCpu         ? work / kCpuRate
+                      : bySimulator ? work / kSimRate
+                      : byReference ? work / kReferenceRate
+                                    : 0;
   size.seconds = once * (options.bench ? kBenchRuns : 1) +
                  (!byReference && options.check ? work / kReferenceRate : 0);
   return size;

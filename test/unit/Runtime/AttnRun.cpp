@@ -258,19 +258,27 @@ TEST_F(AttnRun, RefusedCommandLines) {
                 "--check: device 'reference' is the judge and cannot judge itself; choose another "
                 "device");
   expectRefusal("@/tiny.attn --batch @/batch.json --device=cuda --threads=2",
-                "--threads: device 'cuda' has its own threads, expected device 'cpu'");
-  expectRefusal("@/tiny.attn --batch @/batch.json --device=sim",
-                "--device: 'sim' is not available here (available: reference, cpu, cuda)");
+                "--threads: device 'cuda' has its own threads, expected device 'cpu' or 'sim'");
+  expectRefusal("@/tiny.attn --batch @/batch.json --device=sim --bench",
+                "--bench: device 'sim' says nothing about the time a GPU takes, expected another "
+                "device");
+  expectRefusal("@/tiny.attn --batch @/batch.json --sim-policy=latest",
+                "--sim-policy: device 'cpu' has no policy, expected device 'sim'");
+  for (const char *policy : {"late", "random", "random:", "random:x", "random:1 "})
+    expectRefusal("@/tiny.attn --batch @/batch.json --device=sim --sim-policy='" +
+                      std::string(policy) + "'",
+                  "--sim-policy: policy '" + std::string(policy) +
+                      "', expected earliest, latest or random:SEED");
   expectRefusal("@/tiny.attn --batch @/batch.json --device=tpu",
-                "--device: unknown device 'tpu' (available: reference, cpu, cuda)");
+                "--device: unknown device 'tpu' (available: reference, cpu, sim, cuda)");
   expectRefusal("@/tiny.attn --batch @/batch.json --seed=-1",
                 "--seed: expected a number from 0 to 18446744073709551615, got '-1'");
   expectRefusal("@/tiny.attn --batch @/batch.json --threads=0",
                 "--threads: expected a number from 1 to 1024, got '0'");
   expectRefusal("@/tiny.attn --batch @/batch.json --device=reference --threads=2",
-                "--threads: device 'reference' has one thread, expected device 'cpu'");
+                "--threads: device 'reference' has one thread, expected device 'cpu' or 'sim'");
   for (const char *option :
-       {"--batch", "--kernel", "--inputs", "--device", "--seed", "--threads"}) {
+       {"--batch", "--kernel", "--inputs", "--device", "--seed", "--threads", "--sim-policy"}) {
     expectRefusal("@/tiny.attn --batch @/batch.json " + std::string(option) + "=",
                   std::string(option) + ": expected a value, got ''");
     expectRefusal("@/tiny.attn --batch @/batch.json " + std::string(option) + " ''",
