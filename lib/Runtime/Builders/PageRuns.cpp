@@ -19,23 +19,21 @@ Interval pagesOf(const BatchShape &shape, int64_t b, int64_t pageSize) {
   return keys.empty() ? Interval{0, 0} : Interval{keys.lo / pageSize, ceilDiv(keys.hi, pageSize)};
 }
 
-/// Appends the runs of `pages`, which are not empty, and returns their number. Writes the run it is
-/// in at every page: no branch depends on what the table holds.
+/// Writes the runs of `pages`, which are not empty, and returns their number. No branch depends on
+/// what the table holds: every page is written as if it began a run, and stays where it does.
 int64_t appendRuns(const int32_t *table, Interval pages, PageRun *runs) {
-  PageRun run{static_cast<int32_t>(pages.lo), table[pages.lo], 1};
+  runs[0].page = static_cast<int32_t>(pages.lo);
+  runs[0].cachePage = table[pages.lo];
   int64_t last = 0;
-  runs[0] = run;
   for (int64_t i = pages.lo + 1; i < pages.hi; ++i) {
-    const int32_t page = table[i];
+    runs[last + 1].page = static_cast<int32_t>(i);
+    runs[last + 1].cachePage = table[i];
     // Page ids are not negative, so the next one fits 32 bits without a sign.
-    const bool breaks =
-        static_cast<uint32_t>(page) != static_cast<uint32_t>(run.cachePage) + (i - run.page);
-    last += breaks;
-    run.page = breaks ? static_cast<int32_t>(i) : run.page;
-    run.cachePage = breaks ? page : run.cachePage;
-    run.count = static_cast<int32_t>(i - run.page) + 1;
-    runs[last] = run;
+    last += static_cast<uint32_t>(table[i]) != static_cast<uint32_t>(table[i - 1]) + 1;
   }
+  for (int64_t r = 0; r < last; ++r)
+    runs[r].count = runs[r + 1].page - runs[r].page;
+  runs[last].count = static_cast<int32_t>(pages.hi) - runs[last].page;
   return last + 1;
 }
 
