@@ -20,8 +20,7 @@ using namespace attn::rt;
 // Tables
 //===----------------------------------------------------------------------===//
 
-/// One word of the parameter array.
-static int64_t paramWord(const ParamDecl &decl, const ParamValue &value) {
+int64_t rt::paramWord(const ParamDecl &decl, const ParamValue &value) {
   if (decl.type != ScalarType::F32)
     return value.i;
   const float f = static_cast<float>(value.f);

@@ -6,7 +6,9 @@
 // aligned), then one block of 64-bit words by value: CudaArg numbers its first kNumCudaArgs words;
 // then one word a parameter of the spec (integers sign-extended, f32 as its bits in the low half),
 // then one NativeTable (kNativeTableWords words) a table of the binary, in its order. Pointers are
-// device addresses. The grid is one-dimensional: block i does work[i].
+// device addresses. The grid is one-dimensional and may be smaller than the work: CTA i does
+// work[i] first; a kernel then either goes on with every grid-th item or takes the next one that no
+// CTA has (CudaArg::Claims).
 //
 // Table reads on the GPU are clamped, not branched around: `data` and `offsets` always point at
 // memory that can be read (16 bytes at least), whatever the extents. For Ranges, Documents and
@@ -37,7 +39,7 @@ enum CudaArg : int64_t {
   kCudaOTokenStride, ///< in elements; a multiple of 8, as is kCudaOHeadStride
   kCudaOHeadStride,
   kCudaLseHeadStride,   ///< in elements
-  kCudaWork,            ///< WorkItem[grid]
+  kCudaWork,            ///< WorkItem[numWork]
   kCudaTiles,           ///< TileHeader[]
   kCudaEntries,         ///< TileEntry[]
   kCudaVisible,         ///< uint32[][kVisibleWords]: bit r of a bitmap: some row of the query tile
@@ -49,16 +51,19 @@ enum CudaArg : int64_t {
                         ///< key tile where contiguous
   kCudaNumPages,        ///< first page number past the cache: a box there is filled with zeros
   kCudaCounters,        ///< TileCounters, or null; read by instrumented kernels only
+  kCudaNumWork,         ///< work items; at least as many as CTAs
+  kCudaClaims,          ///< uint32: work items taken beyond the first of every CTA, 0 between
+                        ///< launches
   kNumCudaArgs
 };
 
 constexpr int64_t kNativeTableWords = sizeof(NativeTable) / 8;
 
-/// Most words of the argument block. Parameters of a kernel take at most 4 KiB (CUDA C++ programming
-/// guide, function parameters); the tensor maps take 128 bytes each of them.
+/// Most words of the argument block. Parameters of a kernel take at most 4 KiB (CUDA C++
+/// programming guide, function parameters); the tensor maps take 128 bytes each of them.
 constexpr int64_t kMaxCudaWords = (4096 - 3 * 128) / 8;
 
-/// What one CTA does: all keys of one query tile for one head.
+/// What a CTA does at a time: all keys of one query tile for one head.
 struct WorkItem {
   int32_t tile; ///< number of its TileHeader
   int32_t head; ///< query head
@@ -92,7 +97,8 @@ constexpr unsigned kGroupClassBits = 2;
 /// The entries of a tile are in descending order and do not overlap. The producer loads every
 /// block; each row group does what its class says.
 struct TileEntry {
-  int32_t keyBegin; ///< first key of the lowest block; a multiple of the box rows; may be negative
+  int32_t keyBegin; ///< first key of the lowest block; may be negative. Paged: a multiple of the
+                    ///< box rows
   int32_t blocks;   ///< >= 1
   uint32_t classes; ///< row group g: bits [2g, 2g + 2), a GroupClass; at least one is not skip
   int32_t visible;  ///< number of the bitmap of the entry's one block, or -1: every key of the

@@ -9,9 +9,11 @@
 #include "attn/Core/Batch.h"
 #include "attn/Core/Manifest.h"
 #include "attn/Runtime/CudaDriver.h"
+#include "attn/Runtime/CudaStage.h"
 #include "attn/Runtime/WorkList.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace attn::rt {
@@ -78,8 +80,14 @@ public:
   core::Status checkOperands(const CudaPlan &plan, const CudaOperands &operands) const;
 
   /// Enqueues the kernel. The plan must have been built for this kernel on `stream` or on one that
-  /// `stream` waits for. Operands are checked first. Does not wait.
+  /// `stream` waits for. Operands are checked first. Does not wait or allocate.
+  ///
+  /// May be captured into a graph if the plan was made for that: Q and O then have the rows of
+  /// CudaPlanOptions::limits, and everything in `operands` is what replays use.
   core::Status launch(const CudaPlan &plan, const CudaOperands &operands, CudaStream stream) const;
+  /// The same for operands that checkOperands() has accepted.
+  core::Status launchChecked(const CudaPlan &plan, const CudaOperands &operands,
+                             CudaStream stream) const;
 
 private:
   CudaKernel() = default;
@@ -95,41 +103,59 @@ private:
   int numLocalBytes = 0;
 };
 
-/// The work list, parameters and tables of one batch in device memory. May be built again for
-/// another batch: buffers that are large enough are used again. Launches of the earlier batch must
-/// then come before in the stream.
+/// The work list, parameters and tables of one step in device memory, for step after step.
+///
+/// A step is written straight into page-locked memory and copied on the caller's stream. There are
+/// two slots on both sides, used in turn: a step's copy may run beside the kernels of the step
+/// before, and only launches of the step before that must come earlier in the stream (of every
+/// earlier step with CudaPlanOptions::forGraphs). Launches of one step may run side by side: up to
+/// kMostLaunches of them, enqueued one after the other, may be under way at a time.
 class CudaPlan {
 public:
-  /// The kernel must outlive the plan.
-  explicit CudaPlan(const CudaKernel &kernel) : kernel(&kernel) {}
+  /// A plan whose memory grows with the batches it meets: for tools. The kernel must outlive the
+  /// plan.
+  explicit CudaPlan(const CudaKernel &kernel);
+  /// Takes all memory now. From then on a step within the limits allocates nothing, on the host
+  /// (as far as WorkListBuilder::isFollowed) and on the device, and waits for nothing unless the
+  /// stream is two steps behind; a larger one is refused.
+  static core::Result<CudaPlan> create(const CudaKernel &kernel, const CudaPlanOptions &options);
+  CudaPlan(CudaPlan &&) noexcept;
+  CudaPlan &operator=(CudaPlan &&) noexcept;
+  ~CudaPlan();
 
-  /// Builds everything on the host and enqueues one copy. `kvStart`: [num_reqs] rows of contiguous
-  /// K/V, or null for a plan that is launched with pages. Nothing of the batch is read afterwards.
+  /// Memory that such a plan takes, or that the caller gives it. Needs no device. `binary` is one
+  /// for a GPU.
+  static core::Result<CudaStageSizes> querySizes(const core::KernelSpec &spec,
+                                                 const core::KernelBinary &binary,
+                                                 const CudaPlanOptions &options);
+  /// What a step is made of.
+  std::vector<CudaField> fields() const;
+
+  /// Builds everything on the host and enqueues its copies. `kvStart`: [num_reqs] rows of
+  /// contiguous K/V, or null for a plan that is launched with pages. Nothing of the batch is read
+  /// afterwards. After a failure there is no step. Cannot be captured.
   core::Status build(const core::Batch &batch, const int64_t *kvStart, CudaStream stream);
 
-  const WorkList &workList() const { return list; }
+  /// Why the last build() failed.
+  CudaStepFault fault() const;
+
+  /// Where launches were captured, later steps must have the parameters, and the extents of dense
+  /// tables, that were captured: build() refuses others, because a graph would not see them. This
+  /// ends it; the graphs must not be replayed any more.
+  void forgetGraphs();
+
+  /// Of the step built last; stays until the next but one.
+  const WorkListView &workList() const;
+  const CudaStepCounts &counts() const;
+
+  static constexpr uint32_t kMostLaunches = 64;
 
 private:
   friend class CudaKernel;
+  struct Impl;
+  explicit CudaPlan(std::unique_ptr<Impl> impl);
 
-  /// What launches are checked against.
-  struct Needs {
-    bool paged = false;
-    int64_t tokens = 0;
-    int64_t requests = 0;
-    int64_t kvRows = 0;  ///< contiguous: past the last key
-    int64_t longest = 0; ///< keys of a request
-  };
-
-  const CudaKernel *kernel;
-  WorkList list;
-  Needs needs;
-  std::vector<int64_t> words; ///< the argument block; operands are filled in by a launch
-  CudaPinned host;
-  CudaMemory memory;
-  CudaEvent copied; ///< the last copy out of `host`
-  bool isCopying = false;
-  bool isBuilt = false;
+  std::unique_ptr<Impl> impl;
 };
 
 /// The target whose code this runtime launches, and the compute capability it needs.

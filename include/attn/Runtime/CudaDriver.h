@@ -67,6 +67,8 @@ public:
   core::Status copyIn(CudaPointer to, const void *from, size_t bytes, CudaStream stream) const;
   core::Status copyOut(void *to, CudaPointer from, size_t bytes, CudaStream stream) const;
   core::Status fill(CudaPointer to, uint8_t byte, size_t bytes, CudaStream stream) const;
+  /// Whether what is enqueued on `stream` now goes into a graph.
+  core::Result<bool> isCapturing(CudaStream stream) const;
   /// Waits until the work of `stream` is done; faults of kernels show here.
   core::Status synchronize(CudaStream stream) const;
 
@@ -151,7 +153,13 @@ public:
   CudaEvent(CudaEvent &&) = default;
   CudaEvent &operator=(CudaEvent &&) = default;
   ~CudaEvent();
-  static core::Result<CudaEvent> create(std::shared_ptr<const CudaDevice> device);
+  /// `isTimed`: since() may be asked.
+  static core::Result<CudaEvent> create(std::shared_ptr<const CudaDevice> device,
+                                        bool isTimed = true);
+  /// Whether the stream got past the record; does not wait.
+  core::Result<bool> isReached() const;
+  /// CUevent.
+  void *get() const { return handle; }
   core::Status record(CudaStream stream) const;
   core::Status synchronize() const;
   /// Milliseconds from `start` to this event; both have been reached.

@@ -9,7 +9,7 @@
 
 namespace attn::rt::cuda {
 
-enum ErrorCode : int { kSuccess = 0 };
+enum ErrorCode : int { kSuccess = 0, kNotReady = 600 };
 
 enum DeviceAttribute : int {
   kMultiprocessorCount = 16,
@@ -32,6 +32,7 @@ enum JitOption : int {
 };
 
 enum StreamFlags : unsigned { kStreamNonBlocking = 1 };
+enum EventFlags : unsigned { kEventDefault = 0, kEventNoTiming = 2 };
 
 enum TensorMapDataType : int { kTensorMapFloat16 = 6, kTensorMapBFloat16 = 9 };
 enum TensorMapInterleave : int { kTensorMapNoInterleave = 0 };
@@ -78,10 +79,12 @@ static_assert(sizeof(TensorMap) == 128, "the driver's size");
   X(memsetD8Async, "cuMemsetD8Async", (CudaPointer, unsigned char, size_t, void *))                \
   X(streamCreate, "cuStreamCreate", (void **, unsigned))                                           \
   X(streamDestroy, "cuStreamDestroy_v2", (void *))                                                 \
+  X(streamIsCapturing, "cuStreamIsCapturing", (void *, int *))                                     \
   X(streamSynchronize, "cuStreamSynchronize", (void *))                                            \
   X(eventCreate, "cuEventCreate", (void **, unsigned))                                             \
   X(eventDestroy, "cuEventDestroy_v2", (void *))                                                   \
   X(eventRecord, "cuEventRecord", (void *, void *))                                                \
+  X(eventQuery, "cuEventQuery", (void *))                                                          \
   X(eventSynchronize, "cuEventSynchronize", (void *))                                              \
   X(eventElapsedTime, "cuEventElapsedTime", (float *, void *, void *))
 

@@ -155,6 +155,16 @@ Status CudaDevice::fill(CudaPointer to, uint8_t byte, size_t bytes, CudaStream s
                    [&](const Api &api) { return api.memsetD8Async(to, byte, bytes, stream); });
 }
 
+Result<bool> CudaDevice::isCapturing(CudaStream stream) const {
+  int capture = 0;
+  Status status = inContext(*this, "cuStreamIsCapturing", [&](const Api &api) {
+    return api.streamIsCapturing(stream, &capture);
+  });
+  if (!status)
+    return Error{status.message()};
+  return capture != 0;
+}
+
 Status CudaDevice::synchronize(CudaStream stream) const {
   return inContext(*this, "cuStreamSynchronize",
                    [&](const Api &api) { return api.streamSynchronize(stream); });
@@ -221,10 +231,11 @@ CudaOwnStream::~CudaOwnStream() {
                     [&](const Api &api) { return api.streamDestroy(handle); });
 }
 
-Result<CudaEvent> CudaEvent::create(std::shared_ptr<const CudaDevice> device) {
+Result<CudaEvent> CudaEvent::create(std::shared_ptr<const CudaDevice> device, bool isTimed) {
   CudaEvent event;
-  Status status = inContext(*device, "cuEventCreate",
-                            [&](const Api &api) { return api.eventCreate(&event.handle, 0); });
+  Status status = inContext(*device, "cuEventCreate", [&](const Api &api) {
+    return api.eventCreate(&event.handle, isTimed ? kEventDefault : kEventNoTiming);
+  });
   if (!status)
     return Error{status.message()};
   event.owner = std::move(device);
@@ -235,6 +246,18 @@ CudaEvent::~CudaEvent() {
   if (owner)
     (void)inContext(*owner, "cuEventDestroy",
                     [&](const Api &api) { return api.eventDestroy(handle); });
+}
+
+Result<bool> CudaEvent::isReached() const {
+  bool isReached = true;
+  Status status = inContext(*owner, "cuEventQuery", [&](const Api &api) {
+    const int code = api.eventQuery(handle);
+    isReached = code != kNotReady;
+    return isReached ? code : kSuccess;
+  });
+  if (!status)
+    return Error{status.message()};
+  return isReached;
 }
 
 Status CudaEvent::record(CudaStream stream) const {

@@ -6,6 +6,7 @@
 
 #include "Api.h"
 #include "Arguments.h"
+#include "PlanImpl.h"
 
 #include "attn/Runtime/BatchBinding.h"
 
@@ -164,14 +165,15 @@ Status checkPages(const CudaOperands &operands, int64_t requests, int64_t longes
 } // namespace
 
 Status CudaKernel::checkOperands(const CudaPlan &plan, const CudaOperands &operands) const {
-  if (!plan.isBuilt || plan.kernel->kernelBinary != kernelBinary)
+  const CudaPlan::Impl &step = *plan.impl;
+  if (!step.isBuilt || step.kernel->kernelBinary != kernelBinary)
     return Error{"the plan was not built for kernel '" + kernelSpec->name + "'"};
-  if (plan.kernel->owner->context() != owner->context())
+  if (step.kernel->owner->context() != owner->context())
     return Error{"the plan was built on another GPU than kernel '" + kernelSpec->name +
                  "' was loaded on"};
-  if (plan.list.work.empty())
+  if (step.numWork == 0)
     return {};
-  const CudaPlan::Needs &needs = plan.needs;
+  const CudaPlan::Impl::Needs &needs = step.needs;
   const KernelSpec &spec = *kernelSpec;
   const bool paged = operands.pageTable != 0;
   if (paged != needs.paged)
@@ -185,11 +187,12 @@ Status CudaKernel::checkOperands(const CudaPlan &plan, const CudaOperands &opera
     return Error{"k and v: " + std::to_string(operands.kvRows) + " rows, expected at least " +
                  std::to_string(needs.kvRows)};
   }
-  if (Status status = checkOutputs(operands, spec, needs.tokens); !status)
+  const int64_t tokens = step.queryRows();
+  if (Status status = checkOutputs(operands, spec, tokens); !status)
     return status;
   if (shape().countsTiles && !operands.counters)
     return Error{"kernel '" + spec.name + "' counts its tiles, expected an address for them"};
-  for (const Tensor &tensor : describe(spec, shape().keyTile, needs.tokens, operands))
+  for (const Tensor &tensor : describe(spec, shape().keyTile, tokens, operands))
     if (Status status = checkTensor(tensor); !status)
       return status;
   return {};
@@ -199,20 +202,26 @@ Status CudaKernel::launch(const CudaPlan &plan, const CudaOperands &operands,
                           CudaStream stream) const {
   if (Status status = checkOperands(plan, operands); !status)
     return status;
-  if (plan.list.work.empty())
+  return launchChecked(plan, operands, stream);
+}
+
+Status CudaKernel::launchChecked(const CudaPlan &plan, const CudaOperands &operands,
+                                 CudaStream stream) const {
+  const CudaPlan::Impl &step = *plan.impl;
+  if (step.numWork == 0)
     return {};
   CurrentContext current(*owner);
   if (!current.status())
     return current.status();
   const std::array<Tensor, 3> tensors =
-      describe(*kernelSpec, shape().keyTile, plan.needs.tokens, operands);
+      describe(*kernelSpec, shape().keyTile, step.queryRows(), operands);
   TensorMap maps[3];
   for (int i = 0; i < 3; ++i)
     if (Status status = encode(owner->api(), tensors[i], kernelSpec->qType, maps[i]); !status)
       return status;
 
   std::array<int64_t, kMaxCudaWords> words = {};
-  std::copy(plan.words.begin(), plan.words.end(), words.begin());
+  std::copy(step.words.begin(), step.words.end(), words.begin());
   words[kCudaO] = static_cast<int64_t>(operands.o.data);
   words[kCudaLse] = static_cast<int64_t>(operands.lse);
   words[kCudaOTokenStride] = operands.o.tokenStride;
@@ -224,10 +233,22 @@ Status CudaKernel::launch(const CudaPlan &plan, const CudaOperands &operands,
   words[kCudaBoxRows] = tensors[1].boxRows;
   words[kCudaNumPages] = tensors[1].pages;
   words[kCudaCounters] = static_cast<int64_t>(operands.counters);
+  words[kCudaNumWork] = static_cast<int64_t>(step.numWork);
+  words[kCudaClaims] += static_cast<int64_t>(step.nextClaims() * sizeof(uint32_t));
   void *parameters[] = {&maps[0], &maps[1], &maps[2], words.data()};
-  return check(owner->api(), "cuLaunchKernel",
-               owner->api().launchKernel(function, static_cast<unsigned>(plan.list.work.size()), 1,
-                                         1, static_cast<unsigned>(shape().threads), 1, 1,
-                                         static_cast<unsigned>(shape().sharedBytes), stream,
-                                         parameters, nullptr));
+  // A CTA takes a multiprocessor and works until the list is done.
+  const size_t grid = std::min(step.numWork, static_cast<size_t>(owner->multiprocessors()));
+  Status status = check(owner->api(), "cuLaunchKernel",
+                        owner->api().launchKernel(function, static_cast<unsigned>(grid), 1, 1,
+                                                  static_cast<unsigned>(shape().threads), 1, 1,
+                                                  static_cast<unsigned>(shape().sharedBytes),
+                                                  stream, parameters, nullptr));
+  if (!status || !step.options.forGraphs)
+    return status;
+  int capture = 0;
+  status =
+      check(owner->api(), "cuStreamIsCapturing", owner->api().streamIsCapturing(stream, &capture));
+  if (status && capture)
+    step.captured(operands);
+  return status;
 }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a kernel reads about one batch, gathered in one page-locked buffer and copied at once. Every
-// section starts on a 256-byte boundary and has zeros around it: kernels clamp an index and load
-// without a branch, so a table without elements must still have an address that can be read.
-#include "attn/Runtime/Cuda.h"
-
+// One step after the other: the builders write into the host slot, and the words of the argument
+// block point at the same places of the device slot.
 #include "Api.h"
 #include "Arguments.h"
+#include "PlanImpl.h"
+#include "TableWriter.h"
 
-#include "attn/Runtime/Launch.h"
+#include "../BinaryTables.h"
+
+#include "attn/Runtime/BatchBinding.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 using namespace attn;
@@ -18,198 +20,93 @@ using namespace attn::core;
 using namespace attn::rt;
 using namespace attn::rt::cuda;
 
-namespace {
+//===----------------------------------------------------------------------===//
+// The plan
+//===----------------------------------------------------------------------===//
 
-/// Sections of the buffer; offsets are known before anything is copied.
-class Layout {
-public:
-  /// Adds `bytes` bytes from `data` and returns their offset.
-  uint64_t add(const void *data, size_t bytes) {
-    const uint64_t offset = (end + kMargin + kAlignment - 1) / kAlignment * kAlignment;
-    sections.push_back({data, bytes, offset});
-    end = offset + bytes;
-    return offset;
-  }
-  template <class T>
-  uint64_t add(const std::vector<T> &values) {
-    return add(values.data(), values.size() * sizeof(T));
-  }
-  size_t size() const { return end + kMargin; }
-  void copyTo(uint8_t *buffer) const {
-    std::memset(buffer, 0, size());
-    for (const Section &section : sections)
-      if (section.bytes)
-        std::memcpy(buffer + section.offset, section.data, section.bytes);
-  }
+CudaPlan::CudaPlan(const CudaKernel &kernel)
+    : impl(std::make_unique<Impl>(kernel, CudaPlanOptions(), /*grows=*/true)) {}
+CudaPlan::CudaPlan(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
+CudaPlan::CudaPlan(CudaPlan &&) noexcept = default;
+CudaPlan &CudaPlan::operator=(CudaPlan &&) noexcept = default;
+CudaPlan::~CudaPlan() = default;
 
-private:
-  static constexpr uint64_t kAlignment = 256, kMargin = 64;
-  struct Section {
-    const void *data;
-    size_t bytes;
-    uint64_t offset;
-  };
-  std::vector<Section> sections;
-  uint64_t end = 0;
-};
-
-/// A plain table row by row, without gaps.
-struct DenseTable {
-  std::vector<uint8_t> bytes;
-  std::vector<int64_t> strides;
-};
-
-Result<DenseTable> gather(const TableDecl &decl, const TableData &data) {
-  DenseTable dense;
-  const size_t rank = data.extents.size();
-  const int64_t width = bitWidth(decl.element) / 8;
-  dense.strides.assign(rank, 1);
-  int64_t elements = 1;
-  for (size_t dim = rank; dim-- > 0;) {
-    dense.strides[dim] = elements;
-    if (__builtin_mul_overflow(elements, std::max<int64_t>(data.extents[dim], 0), &elements))
-      return Error{"table '" + decl.name + "': has more elements than 64 bits count"};
-  }
-  int64_t size = 0;
-  if (__builtin_mul_overflow(elements, width, &size))
-    return Error{"table '" + decl.name + "': has more bytes than 64 bits count"};
-  if (elements == 0)
-    return dense;
-  const uint8_t *from = static_cast<const uint8_t *>(data.data);
-  dense.bytes.resize(size);
-  if (data.strides == dense.strides) {
-    std::memcpy(dense.bytes.data(), from, size);
-    return dense;
-  }
-  std::vector<int64_t> at(rank, 0);
-  for (int64_t i = 0; i < elements; ++i) {
-    int64_t element = 0;
-    for (size_t dim = 0; dim < rank; ++dim)
-      element += at[dim] * data.strides[dim];
-    std::memcpy(dense.bytes.data() + i * width, from + element * width, width);
-    for (size_t dim = rank; dim-- > 0 && ++at[dim] == data.extents[dim];)
-      at[dim] = 0;
-  }
-  return dense;
+Result<CudaPlan> CudaPlan::create(const CudaKernel &kernel, const CudaPlanOptions &options) {
+  auto impl = std::make_unique<Impl>(kernel, options, /*grows=*/false);
+  if (Status status = impl->takeMemory(); !status)
+    return Error{status.message()};
+  return CudaPlan(std::move(impl));
 }
 
-/// A table as the kernel reads it, with offsets for addresses.
-struct StagedTable {
-  uint64_t data = 0;
-  uint64_t offsets = 0;
-  NativeTable shape{};
-};
-
-class TableStager {
-public:
-  TableStager(const KernelBinary &binary, const Batch &batch, const NativeTables &native,
-              Layout &layout)
-      : binary(binary), batch(batch), native(native), layout(layout) {}
-
-  /// Adds all tables to the layout.
-  Status run() {
-    dense.reserve(binary.tables.size()); // sections point into it
-    for (size_t i = 0; i < binary.tables.size(); ++i)
-      if (Status status = stage(i); !status)
-        return status;
-    return {};
-  }
-  const std::vector<StagedTable> &tables() const { return staged; }
-
-private:
-  Status stage(size_t i) {
-    const TableDecl &decl = binary.tables[i];
-    StagedTable table;
-    switch (decl.kind) {
-    case TableKind::Plain: {
-      Result<DenseTable> gathered = gather(decl, batch.tables[i]);
-      if (!gathered)
-        return gathered.takeError();
-      dense.push_back(std::move(*gathered));
-      const std::vector<int64_t> &extents = batch.tables[i].extents;
-      std::copy(extents.begin(), extents.end(), table.shape.extents);
-      std::copy(dense.back().strides.begin(), dense.back().strides.end(), table.shape.strides);
-      table.data = layout.add(dense.back().bytes);
-      table.offsets = table.data;
-      break;
-    }
-    case TableKind::Ranges:
-      table.data = layout.add(batch.tables[i].ranges);
-      table.offsets = layout.add(batch.tables[i].rangeOffsets);
-      table.shape.extents[0] = static_cast<int64_t>(batch.tables[i].ranges.size());
-      break;
-    case TableKind::Documents:
-      table.data = layout.add(batch.tables[i].documents);
-      table.offsets = layout.add(batch.tables[i].documentOffsets);
-      table.shape.extents[0] = static_cast<int64_t>(batch.tables[i].documents.size());
-      break;
-    case TableKind::QueryRanges:
-      // No row covered: nothing was built.
-      if (native.tables()[i].data)
-        table.shape.extents[0] = batch.shape.numTokens();
-      table.data = layout.add(native.tables()[i].data,
-                              table.shape.extents[0] * static_cast<int64_t>(sizeof(Range)));
-      table.offsets = table.data;
-      break;
-    }
-    staged.push_back(table);
-    return {};
-  }
-
-  const KernelBinary &binary;
-  const Batch &batch;
-  const NativeTables &native;
-  Layout &layout;
-  std::vector<DenseTable> dense;
-  std::vector<StagedTable> staged;
-};
-
-/// Makes `buffer` hold `size` bytes; grows by half at least, so that growing batches settle.
-template <class Buffer>
-Status reserve(Buffer &buffer, const std::shared_ptr<const CudaDevice> &device, size_t size) {
-  if (buffer.size() >= size)
-    return {};
-  const size_t wanted = std::max(size, buffer.size() + buffer.size() / 2);
-  buffer = Buffer();
-  Result<Buffer> grown = Buffer::create(device, wanted);
-  if (!grown)
-    return grown.takeError();
-  buffer = std::move(*grown);
-  return {};
+Result<CudaStageSizes> CudaPlan::querySizes(const KernelSpec &spec, const KernelBinary &binary,
+                                            const CudaPlanOptions &options) {
+  Result<StageLayout> layout = layOutStage(spec, binary, options.limits);
+  if (!layout)
+    return layout.takeError();
+  return stageSizes(*layout, options);
 }
 
-} // namespace
-
-/// The words of the argument block that a launch does not fill in.
-static std::vector<int64_t> argumentWords(const KernelSpec &spec, const KernelBinary &binary,
-                                          const NativeTables &native,
-                                          const std::vector<StagedTable> &tables,
-                                          CudaPointer base) {
-  std::vector<int64_t> words;
-  words.reserve(numArgumentWords(spec, binary));
-  words.resize(kNumCudaArgs, 0);
-  words.insert(words.end(), native.params(), native.params() + spec.program.params.size());
-  for (const StagedTable &table : tables) {
-    int64_t block[kNativeTableWords];
-    std::memcpy(block, &table.shape, sizeof(block));
-    block[0] = static_cast<int64_t>(base + table.data);
-    block[1] = static_cast<int64_t>(base + table.offsets);
-    words.insert(words.end(), block, block + kNativeTableWords);
+std::vector<CudaField> CudaPlan::fields() const {
+  const StageLayout &layout = impl->layout;
+  std::vector<CudaField> fields = {{"work", FieldHome::Step, layout.work.bytes},
+                                   {"tiles", FieldHome::Step, layout.tiles.bytes},
+                                   {"entries", FieldHome::Step, layout.entries.bytes},
+                                   {"visible", FieldHome::Step, layout.visible.bytes}};
+  for (size_t i = 0; i < layout.tables.size(); ++i) {
+    const TablePlace &place = layout.tables[i];
+    const bool isHost = place.home == FieldHome::Host;
+    fields.push_back({"table '" + impl->kernel->binary().tables[i].name + "'", place.home,
+                      isHost ? 0 : place.data.bytes + place.offsets.bytes});
   }
-  return words;
+  return fields;
 }
 
 Status CudaPlan::build(const Batch &batch, const int64_t *kvStart, CudaStream stream) {
-  isBuilt = false;
-  const KernelSpec &spec = kernel->spec();
-  const KernelBinary &binary = kernel->binary();
+  const auto counter = impl->options.isStrict ? impl->options.heapAllocations : nullptr;
+  const int64_t before = counter ? counter() : 0;
+  impl->isBuilt = false;
+  const int last = impl->slot;
+  Status status = impl->build(batch, kvStart, stream);
+  impl->isBuilt = status.ok();
+  // The slot of the last step stays the one that is not written.
+  if (!status)
+    impl->slot = last;
+  if (!status || !counter)
+    return status;
+  const int64_t allocations = counter() - before;
+  if (allocations == 0)
+    return status;
+  impl->isBuilt = false;
+  impl->fault = CudaStepFault::Failed;
+  return Error{"strict: the step made " + std::to_string(allocations) + " heap allocations"};
+}
+
+CudaStepFault CudaPlan::fault() const { return impl->fault; }
+
+void CudaPlan::forgetGraphs() {
+  std::lock_guard<std::mutex> lock(impl->captureMutex);
+  impl->capture = {};
+}
+
+const WorkListView &CudaPlan::workList() const { return impl->list; }
+const CudaStepCounts &CudaPlan::counts() const { return impl->counts; }
+
+//===----------------------------------------------------------------------===//
+// A step
+//===----------------------------------------------------------------------===//
+
+template <class T>
+static Span<T> spanOf(uint8_t *slot, const Section &section) {
+  return {reinterpret_cast<T *>(slot + section.offset),
+          static_cast<int64_t>(section.bytes / sizeof(T))};
+}
+
+Status CudaPlan::Impl::build(const Batch &batch, const int64_t *kvStart, CudaStream stream) {
+  fault = grows ? CudaStepFault::Failed : CudaStepFault::TooLarge;
+  if (Status status = grows ? makeRoom(batch) : checkLimits(batch); !status)
+    return status;
+  fault = CudaStepFault::Failed;
   const BatchShape &shape = batch.shape;
-  const int64_t keyBytes = (spec.dimQk + spec.dimV) * byteSize(spec.kvType);
-  Result<WorkList> built =
-      buildWorkList(spec.program, batch, kernel->shape(), binary.tilePlan, {kvStart, keyBytes});
-  if (!built)
-    return Error{built.message()};
-  list = std::move(*built);
   needs = Needs();
   needs.paged = !kvStart;
   needs.tokens = shape.numTokens();
@@ -219,45 +116,170 @@ Status CudaPlan::build(const Batch &batch, const int64_t *kvStart, CudaStream st
     if (kvStart)
       needs.kvRows = std::max(needs.kvRows, kvStart[b] + shape.seqLen[b]);
   }
-
-  Layout layout;
-  const uint64_t work = layout.add(list.work);
-  const uint64_t tiles = layout.add(list.tiles);
-  const uint64_t entries = layout.add(list.entries);
-  const uint64_t visible = layout.add(list.visible);
-  const NativeTables native(spec, binary, batch);
-  TableStager stager(binary, batch, native, layout);
-  if (Status status = stager.run(); !status)
+  if (Status status = awaitSlot(stream); !status)
     return status;
-
-  const std::shared_ptr<const CudaDevice> &device = kernel->device();
-  if (isCopying)
-    if (Status status = copied.synchronize(); !status)
-      return status;
-  isCopying = false;
-  if (Status status = reserve(host, device, layout.size()); !status)
+  used.clear();
+  if (Status status = buildList(batch, kvStart); !status)
     return status;
-  if (Status status = reserve(memory, device, layout.size()); !status)
+  words.clear();
+  words.resize(kNumCudaArgs, 0);
+  const CudaPointer base = deviceSlot();
+  words[kCudaWork] = static_cast<int64_t>(base + layout.work.offset);
+  words[kCudaTiles] = static_cast<int64_t>(base + layout.tiles.offset);
+  words[kCudaEntries] = static_cast<int64_t>(base + layout.entries.offset);
+  words[kCudaVisible] = static_cast<int64_t>(base + layout.visible.offset);
+  words[kCudaClaims] = static_cast<int64_t>(base + layout.claims.offset);
+  for (size_t i = 0; i < batch.params.size(); ++i)
+    words.push_back(paramWord(kernel->spec().program.params[i], batch.params[i]));
+  if (Status status = writeTables(batch); !status)
     return status;
-  layout.copyTo(host.data());
-  if (Status status = device->copyIn(memory.address(), host.data(), layout.size(), stream); !status)
+  if (Status status = checkCaptured(); !status) {
+    fault = CudaStepFault::Captured;
     return status;
-  if (!copied.exists()) {
-    Result<CudaEvent> event = CudaEvent::create(device);
-    if (!event)
-      return event.takeError();
-    copied = std::move(*event);
   }
-  if (Status status = copied.record(stream); !status)
+  if (Status status = copySlot(stream); !status)
     return status;
-  isCopying = true;
-
-  const CudaPointer base = memory.address();
-  words = argumentWords(spec, binary, native, stager.tables(), base);
-  words[kCudaWork] = static_cast<int64_t>(base + work);
-  words[kCudaTiles] = static_cast<int64_t>(base + tiles);
-  words[kCudaEntries] = static_cast<int64_t>(base + entries);
-  words[kCudaVisible] = static_cast<int64_t>(base + visible);
-  isBuilt = true;
+  constants = nextConstants;
+  hasConstants = true;
+  ++counts.steps;
+  fault = CudaStepFault::None;
   return {};
+}
+
+Status CudaPlan::Impl::buildList(const Batch &batch, const int64_t *kvStart) {
+  const KernelSpec &spec = kernel->spec();
+  const int64_t keyBytes = (spec.dimQk + spec.dimV) * byteSize(spec.kvType);
+  uint8_t *slotMemory = hostSlot();
+  const WorkListMemory memory = {
+      spanOf<WorkItem>(slotMemory, layout.work), spanOf<TileHeader>(slotMemory, layout.tiles),
+      spanOf<TileEntry>(slotMemory, layout.entries), spanOf<uint32_t>(slotMemory, layout.visible)};
+  Result<WorkListView> built = builder.build(batch, {kvStart, keyBytes}, memory);
+  if (!built)
+    return built.takeError();
+  list = *built;
+  numWork = static_cast<size_t>(list.work.size);
+  const auto use = [&](const Section &section, int64_t bytes) {
+    if (bytes)
+      used.push_back({section.offset, static_cast<uint64_t>(bytes)});
+  };
+  if (options.forGraphs)
+    padList();
+  use(layout.work, static_cast<int64_t>(numWork * sizeof(WorkItem)));
+  use(layout.tiles, list.tiles.size * static_cast<int64_t>(sizeof(TileHeader)));
+  if (options.forGraphs)
+    used.push_back(
+        {layout.tiles.offset + layout.tiles.bytes - sizeof(TileHeader), sizeof(TileHeader)});
+  use(layout.entries, list.entries.size * static_cast<int64_t>(sizeof(TileEntry)));
+  use(layout.visible, list.visible.size * static_cast<int64_t>(sizeof(uint32_t)));
+  use(layout.claims, static_cast<int64_t>(layout.claims.bytes));
+  return {};
+}
+
+/// Launches that were captured do as much work as any step has: what a step has not is a tile
+/// without rows. Kernels look at the row before its first, so it starts at 1.
+void CudaPlan::Impl::padList() {
+  const Span<WorkItem> work = spanOf<WorkItem>(hostSlot(), layout.work);
+  const Span<TileHeader> tiles = spanOf<TileHeader>(hostSlot(), layout.tiles);
+  TileHeader empty = {};
+  empty.queryBegin = empty.tokenBegin = 1;
+  tiles[tiles.size - 1] = empty;
+  const WorkItem none = {static_cast<int32_t>(tiles.size - 1), 0};
+  std::fill(work.data + numWork, work.end(), none);
+  numWork = static_cast<size_t>(work.size);
+}
+
+Status CudaPlan::Impl::writeTables(const Batch &batch) {
+  const KernelBinary &binary = kernel->binary();
+  const TableWriter writer(kernel->spec(), binary, layout, options, batch, scratch);
+  constantsChanged = layout.constantBytes && !hasConstants;
+  for (size_t i = 0; i < binary.tables.size() && !constantsChanged; ++i)
+    constantsChanged = layout.tables[i].home == FieldHome::Constant &&
+                       !writer.hasSameContent(i, hostConstants(constants));
+  // The version that kernels of the last step read stays as it is.
+  nextConstants = constantsChanged ? (constants + 1) % kHostSlots : constants;
+  for (size_t i = 0; i < binary.tables.size(); ++i) {
+    const bool isConstant = layout.tables[i].home == FieldHome::Constant;
+    uint8_t *memory = isConstant ? hostConstants(nextConstants) : hostSlot();
+    Result<NativeTable> table =
+        writer.write(i, memory, !isConstant || constantsChanged, isConstant ? nullptr : &used);
+    if (!table)
+      return table.takeError();
+    const CudaPointer base = isConstant ? deviceConstants(nextConstants) : deviceSlot();
+    int64_t block[kNativeTableWords];
+    std::memcpy(block, &*table, sizeof(block));
+    block[0] = static_cast<int64_t>(base + layout.tables[i].data.offset);
+    block[1] = static_cast<int64_t>(base + (layout.tables[i].offsets.bytes
+                                                ? layout.tables[i].offsets.offset
+                                                : layout.tables[i].data.offset));
+    words.insert(words.end(), block, block + kNativeTableWords);
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Captured launches
+//===----------------------------------------------------------------------===//
+
+static std::string paramText(const ParamDecl &decl, int64_t word) {
+  if (decl.type != ScalarType::F32)
+    return std::to_string(word);
+  float value = 0;
+  std::memcpy(&value, &word, sizeof(value));
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.9g", static_cast<double>(value));
+  return text;
+}
+
+/// What captured launches hold by value must be what this step has.
+Status CudaPlan::Impl::checkCaptured() const {
+  std::lock_guard<std::mutex> lock(captureMutex);
+  if (!capture.exists)
+    return {};
+  const MaskProgram &program = kernel->spec().program;
+  const auto differs = [](const std::string &what, const std::string &got,
+                          const std::string &captured) {
+    return Error{what + " " + got + ", captured launches have " + captured};
+  };
+  size_t at = kNumCudaArgs;
+  for (const ParamDecl &param : program.params) {
+    if (words[at] != capture.words[at])
+      return differs("param '" + param.name + "': the step has", paramText(param, words[at]),
+                     paramText(param, capture.words[at]));
+    ++at;
+  }
+  for (const TableDecl &table : kernel->binary().tables) {
+    for (size_t dim = 0; dim < table.dims.size(); ++dim)
+      if (words[at + 2 + dim] != capture.words[at + 2 + dim])
+        return differs(
+            "table '" + table.name + "': dimension " + std::to_string(dim) + " of the step has",
+            std::to_string(words[at + 2 + dim]), std::to_string(capture.words[at + 2 + dim]));
+    at += kNativeTableWords;
+  }
+  if (needs.paged != capture.paged)
+    return differs("keys: the step has", needs.paged ? "paged ones" : "contiguous ones",
+                   capture.paged ? "paged ones" : "contiguous ones");
+  if (!needs.paged && needs.kvRows > capture.kvRows)
+    return differs("k and v: the step needs", std::to_string(needs.kvRows) + " rows",
+                   std::to_string(capture.kvRows));
+  if (needs.paged && livePages(needs.longest, capture.pageSize) > capture.pageTableStride)
+    return differs("page table: the step needs",
+                   std::to_string(livePages(needs.longest, capture.pageSize)) +
+                       " entries a request",
+                   std::to_string(capture.pageTableStride));
+  return {};
+}
+
+void CudaPlan::Impl::captured(const CudaOperands &operands) const {
+  std::lock_guard<std::mutex> lock(captureMutex);
+  const bool isFirst = !capture.exists;
+  const auto fewest = [&](int64_t &least, int64_t value) {
+    least = isFirst ? value : std::min(least, value);
+  };
+  fewest(capture.kvRows, operands.kvRows);
+  fewest(capture.pageTableStride, operands.pageTableStride);
+  capture.pageSize = isFirst ? operands.pageSize : std::min(capture.pageSize, operands.pageSize);
+  capture.exists = true;
+  capture.paged = needs.paged;
+  if (isFirst)
+    capture.words = words;
 }

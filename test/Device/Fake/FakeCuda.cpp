@@ -4,6 +4,8 @@
 // and not taken from lib/: a slip there must not be repeated here.
 #include "FakeCuda.h"
 
+#include "FakeQueue.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -12,64 +14,20 @@ using namespace fake;
 
 namespace {
 
-enum : int {
-  kOk = 0,
-  kInvalidValue = 1,
-  kOutOfMemory = 2,
-  kNotInitialized = 3,
-  kNoDevice = 100,
-  kInvalidDevice = 101,
-  kInvalidContext = 201,
-  kInvalidPtx = 218,
-  kInvalidHandle = 400,
-  kNotFound = 500,
-  kIllegalAddress = 700,
-  kInvalidImage = 200,
-};
-
-State &state() {
-  static State instance;
-  return instance;
-}
 bool isInitialized = false;
 
 struct Module {
-  std::vector<uint8_t> artifact;
+  attn::core::Artifact artifact;
   int dynamicShared = 49152;
 };
 struct Stream {
   unsigned flags = 0;
 };
-struct Event {
-  double time = -1;
-};
 int primaryContexts[8]; ///< their addresses are the handles
-double now = 0;
-
-/// Notes a call; what it must return already, if anything.
-int enter(const char *symbol, bool needsContext = true) {
-  State &s = state();
-  ++s.calls[symbol];
-  if (auto it = s.failNext.find(symbol); it != s.failNext.end()) {
-    const int code = it->second;
-    s.failNext.erase(it);
-    return code;
-  }
-  if (!isInitialized && std::strcmp(symbol, "cuInit") != 0)
-    return kNotInitialized;
-  if (needsContext && s.contextStack.empty())
-    return kInvalidContext;
-  return kOk;
-}
-
-int misuse(const std::string &what, int code = kInvalidValue) {
-  if (state().fault.empty())
-    state().fault = what;
-  return code;
-}
 
 template <class Map>
 int release(Map &map, uintptr_t address, const char *what) {
+  drain(); // what is under way may use it
   auto it = map.find(address);
   if (it == map.end())
     return misuse(std::string(what) + " of memory that is not allocated");
@@ -102,10 +60,34 @@ bool fake::isDeviceMemory(const State &state, uint64_t address, size_t bytes) {
   return address + bytes <= it->first + it->second;
 }
 
-#define FAKE(name) extern "C" __attribute__((visibility("default"))) int name
-#define ENTER(symbol, ...)                                                                         \
-  if (int code = enter(symbol, ##__VA_ARGS__); code != kOk)                                        \
-  return code
+State &fake::state() {
+  static State instance;
+  return instance;
+}
+
+int fake::enter(const char *symbol, bool needsContext) {
+  State &s = state();
+  if (auto it = s.calls.find(symbol); it != s.calls.end())
+    ++it->second;
+  else
+    s.calls[symbol] = 1;
+  if (auto it = s.failNext.find(symbol); it != s.failNext.end()) {
+    const int code = it->second;
+    s.failNext.erase(it);
+    return code;
+  }
+  if (!isInitialized && std::strcmp(symbol, "cuInit") != 0)
+    return kNotInitialized;
+  if (needsContext && s.contextStack.empty())
+    return kInvalidContext;
+  return kOk;
+}
+
+int fake::misuse(const std::string &what, int code) {
+  if (state().fault.empty())
+    state().fault = what;
+  return code;
+}
 
 fake::State *attnFakeCuda() { return &state(); }
 
@@ -233,6 +215,7 @@ FAKE(cuCtxPopCurrent_v2)(void **context) {
 FAKE(cuModuleLoadDataEx)
 (void **module, const void *image, unsigned numOptions, int *options, void **values) {
   ENTER("cuModuleLoadDataEx");
+  NOT_CAPTURED();
   char *log = nullptr;
   size_t logSize = 0;
   for (unsigned i = 0; i < numOptions; ++i) {
@@ -253,8 +236,11 @@ FAKE(cuModuleLoadDataEx)
     return kInvalidImage;
   char *end = nullptr;
   const size_t size = std::strtoull(text + std::strlen(kImageMark), &end, 10);
-  auto *loaded = new Module();
-  loaded->artifact.assign(end + 1, end + 1 + size);
+  attn::core::Result<attn::core::Artifact> artifact =
+      attn::core::parseArtifact(reinterpret_cast<const uint8_t *>(end + 1), size);
+  if (!artifact)
+    return misuse(artifact.message(), kInvalidImage);
+  auto *loaded = new Module{std::move(*artifact)};
   ++state().modules;
   *module = loaded;
   return kOk;
@@ -351,12 +337,20 @@ FAKE(cuLaunchKernel)
   if (blockX > static_cast<unsigned>(state().maxThreads) ||
       sharedBytes > static_cast<unsigned>(module.dynamicShared))
     return misuse("a launch past the function's limits");
-  Launch launch = {{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, sharedBytes, stream, {}};
-  const int64_t *words = static_cast<const int64_t *>(parameters[3]);
-  launch.words.assign(words, words + attn::core::kNumCudaArgs);
-  state().launches.push_back(std::move(launch));
-  const std::string fault = emulate(state(), module.artifact, gridX, parameters);
-  return fault.empty() ? kOk : misuse(fault, kIllegalAddress);
+  if (state().records) {
+    Launch launch = {{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, sharedBytes, stream, {}};
+    const int64_t *words = static_cast<const int64_t *>(parameters[3]);
+    launch.words.assign(words, words + attn::core::kNumCudaArgs);
+    state().launches.push_back(std::move(launch));
+  }
+  if (!state().emulates)
+    return kOk;
+  // The kernel gets its parameters as they are now.
+  return enqueue(
+      stream, [&module, gridX, held = Parameters(module.artifact, parameters)]() mutable {
+        const std::string fault = emulate(state(), module.artifact, gridX, held.pointers());
+        return fault.empty() ? int(kOk) : misuse(fault, kIllegalAddress);
+      });
 }
 
 //===----------------------------------------------------------------------===//
@@ -365,6 +359,7 @@ FAKE(cuLaunchKernel)
 
 FAKE(cuMemAlloc_v2)(unsigned long long *address, size_t bytes) {
   ENTER("cuMemAlloc_v2");
+  NOT_CAPTURED();
   uintptr_t memory = 0;
   const int code = allocate(state().memory, bytes, memory);
   *address = memory;
@@ -373,11 +368,13 @@ FAKE(cuMemAlloc_v2)(unsigned long long *address, size_t bytes) {
 
 FAKE(cuMemFree_v2)(unsigned long long address) {
   ENTER("cuMemFree_v2");
+  NOT_CAPTURED();
   return release(state().memory, address, "cuMemFree");
 }
 
 FAKE(cuMemHostAlloc)(void **memory, size_t bytes, unsigned) {
   ENTER("cuMemHostAlloc");
+  NOT_CAPTURED();
   uintptr_t address = 0;
   const int code = allocate(state().pinned, bytes, address);
   *memory = reinterpret_cast<void *>(address);
@@ -386,16 +383,19 @@ FAKE(cuMemHostAlloc)(void **memory, size_t bytes, unsigned) {
 
 FAKE(cuMemFreeHost)(void *memory) {
   ENTER("cuMemFreeHost");
+  NOT_CAPTURED();
   return release(state().pinned, reinterpret_cast<uintptr_t>(memory), "cuMemFreeHost");
 }
 
 FAKE(cuMemcpyHtoDAsync_v2)
-(unsigned long long to, const void *from, size_t bytes, void *) {
+(unsigned long long to, const void *from, size_t bytes, void *stream) {
   ENTER("cuMemcpyHtoDAsync_v2");
   if (!isDeviceMemory(state(), to, bytes))
     return misuse("a copy past device memory");
-  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
-  return kOk;
+  return enqueue(stream, [to, from, bytes] {
+    std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+    return int(kOk);
+  });
 }
 
 FAKE(cuMemcpyDtoHAsync_v2)
@@ -403,16 +403,19 @@ FAKE(cuMemcpyDtoHAsync_v2)
   ENTER("cuMemcpyDtoHAsync_v2");
   if (!isDeviceMemory(state(), from, bytes))
     return misuse("a copy from past device memory");
+  drain();
   std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
   return kOk;
 }
 
-FAKE(cuMemsetD8Async)(unsigned long long to, unsigned char byte, size_t bytes, void *) {
+FAKE(cuMemsetD8Async)(unsigned long long to, unsigned char byte, size_t bytes, void *stream) {
   ENTER("cuMemsetD8Async");
   if (!isDeviceMemory(state(), to, bytes))
     return misuse("a fill past device memory");
-  std::memset(reinterpret_cast<void *>(to), byte, bytes);
-  return kOk;
+  return enqueue(stream, [to, byte, bytes] {
+    std::memset(reinterpret_cast<void *>(to), byte, bytes);
+    return int(kOk);
+  });
 }
 
 FAKE(cuStreamCreate)(void **stream, unsigned flags) {
@@ -426,45 +429,5 @@ FAKE(cuStreamDestroy_v2)(void *stream) {
   ENTER("cuStreamDestroy_v2");
   delete static_cast<Stream *>(stream);
   --state().streams;
-  return kOk;
-}
-
-FAKE(cuStreamSynchronize)(void *) {
-  ENTER("cuStreamSynchronize");
-  return kOk;
-}
-
-FAKE(cuEventCreate)(void **event, unsigned flags) {
-  ENTER("cuEventCreate");
-  *event = new Event();
-  ++state().events;
-  return flags ? kInvalidValue : kOk;
-}
-
-FAKE(cuEventDestroy_v2)(void *event) {
-  ENTER("cuEventDestroy_v2");
-  delete static_cast<Event *>(event);
-  --state().events;
-  return kOk;
-}
-
-FAKE(cuEventRecord)(void *event, void *) {
-  ENTER("cuEventRecord");
-  static_cast<Event *>(event)->time = now += 0.5;
-  return kOk;
-}
-
-FAKE(cuEventSynchronize)(void *event) {
-  ENTER("cuEventSynchronize");
-  return static_cast<Event *>(event)->time < 0 ? misuse("waits for an event that was not recorded")
-                                               : kOk;
-}
-
-FAKE(cuEventElapsedTime)(float *milliseconds, void *start, void *end) {
-  ENTER("cuEventElapsedTime");
-  const Event &first = *static_cast<Event *>(start), &last = *static_cast<Event *>(end);
-  if (first.time < 0 || last.time < first.time)
-    return misuse("the time between events out of order", kInvalidHandle);
-  *milliseconds = static_cast<float>(last.time - first.time);
   return kOk;
 }

@@ -6,9 +6,10 @@
 #ifndef ATTN_TEST_DEVICE_FAKE_FAKECUDA_H
 #define ATTN_TEST_DEVICE_FAKE_FAKECUDA_H
 
-#include "attn/Core/CudaAbi.h"
+#include "attn/Core/Manifest.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -37,16 +38,21 @@ struct State {
   int sharedPerBlock = 232448;
   int maxThreads = 1024;
   /// Result of the next call of a function, by its symbol.
-  std::map<std::string, int> failNext;
+  std::map<std::string, int, std::less<>> failNext;
+  /// 0: what is enqueued is done at once. Else that many copies, launches and records wait, on all
+  /// streams together, until more come after them or somebody waits for them.
+  size_t lazyWork = 0;
+  bool emulates = true; ///< kernels compute; else a launch is only checked
+  bool records = true;  ///< launches are noted
 
-  // What happened.
-  std::map<std::string, int> calls;
+  // What happened. Steps that repeat themselves allocate nothing here.
+  std::map<std::string, int, std::less<>> calls;
   std::vector<Launch> launches;
   std::string fault; ///< first misuse, or empty
   // What is alive.
   std::map<uintptr_t, size_t> memory;
   std::map<uintptr_t, size_t> pinned;
-  int contexts = 0, modules = 0, streams = 0, events = 0;
+  int contexts = 0, modules = 0, streams = 0, events = 0, graphs = 0;
   std::vector<void *> contextStack;
 };
 
@@ -66,9 +72,22 @@ constexpr uint64_t kTensorMapMark = 0x70616d20726f736e;
 /// True if [address, address + bytes) lies in one live allocation of device memory.
 bool isDeviceMemory(const State &state, uint64_t address, size_t bytes);
 
-/// Runs the fake kernel whose artifact is `image`; returns what is wrong, or nothing.
-std::string emulate(const State &state, const std::vector<uint8_t> &artifact, unsigned grid,
+/// Runs the fake kernel whose artifact was its image; returns what is wrong, or nothing.
+std::string emulate(const State &state, const attn::core::Artifact &artifact, unsigned grid,
                     void **parameters);
+
+/// Calls so far of functions that wait for the device, or may: memory of all kinds is taken and
+/// given back, modules are loaded, streams and events waited for.
+inline int slowCalls(const State &state) {
+  int calls = 0;
+  for (const char *symbol :
+       {"cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostAlloc", "cuMemFreeHost", "cuModuleLoadDataEx",
+        "cuModuleUnload", "cuStreamSynchronize", "cuEventSynchronize", "cuEventCreate",
+        "cuStreamCreate", "cuMemcpyDtoHAsync_v2"})
+    if (auto it = state.calls.find(symbol); it != state.calls.end())
+      calls += it->second;
+  return calls;
+}
 
 } // namespace fake
 

@@ -40,6 +40,7 @@ protected:
     EXPECT_EQ(state.modules, 0);
     EXPECT_EQ(state.streams, 0);
     EXPECT_EQ(state.events, 0);
+    EXPECT_EQ(state.graphs, 0);
   }
 
   static std::shared_ptr<const attn::rt::CudaDevice> open(int ordinal) {
