@@ -234,6 +234,26 @@ typedef struct attn_batch {
 /* One kernel on one device, with the memory for its tables and the batch prepared last. */
 typedef struct attn_plan attn_plan;
 
+/* The caller's memory. On cuda `host` has to be page-locked, else copies from it wait. */
+typedef struct attn_workspace {
+  size_t struct_size;
+  void *host;
+  size_t host_bytes;
+  void *device;
+  size_t device_bytes;
+} attn_workspace;
+
+enum {
+  /* cuda: all memory is taken when the plan is made, sized by its limits; nothing grows later, and
+   * no prepare or run allocates on the device. Without it memory follows the batches. */
+  ATTN_PLAN_FIXED = 1,
+  /* cuda: runs may be captured into graphs and replayed for later batches. Includes the above. */
+  ATTN_PLAN_FOR_GRAPHS = 2,
+  /* cuda, to find what costs time: a prepare that would wait for the GPU, or that allocates on the
+   * heap (see heap_allocations), fails. */
+  ATTN_PLAN_STRICT = 4
+};
+
 typedef struct attn_plan_options {
   size_t struct_size;
   int64_t kernel;     /* number of the kernel in the artifact */
@@ -246,25 +266,29 @@ typedef struct attn_plan_options {
   int32_t reserved2;
   const char *cuda_driver; /* cuda, optional: file loaded as the driver instead of libcuda.so.1; for
                               tests */
+  /* cuda, with ATTN_PLAN_FIXED: the rest of the largest step. A step that needs what is 0 here is
+   * refused. */
+  int64_t max_ranges;  /* live ones of all requests, in one table */
+  int64_t max_seq_len; /* counts for masks that do not fuse and for tables with a dimension k */
+  int64_t max_document_keys; /* keys of all requests; counts for kernels that read documents key by
+                                key, of which attn-compile makes none */
+  int64_t max_slots;         /* extents of dimensions "slot" and "bucket" */
+  int64_t max_buckets;
+  uint64_t flags;                  /* ATTN_PLAN_* */
+  const attn_workspace *workspace; /* cuda, optional: memory that the plan uses instead of its own,
+                                      until it is destroyed */
+  int64_t (*heap_allocations)(void); /* optional, with ATTN_PLAN_STRICT: how often this thread has
+                                        allocated so far */
 } attn_plan_options;
 
-/* Bytes of workspace that prepare needs for any batch within max_reqs and max_tokens. Plans of
- * device cuda keep their own memory: they take no workspace yet, and the query is refused. */
+/* Bytes that attn_plan_options.workspace takes on cuda, or attn_plan_prepare's workspace on the
+ * cpu, for any batch within the limits. */
 typedef struct attn_workspace_size {
   size_t struct_size; /* in: bytes the caller has */
   size_t host_bytes;
   size_t device_bytes; /* 0 on the cpu */
   size_t alignment;    /* of both */
 } attn_workspace_size;
-
-/* The caller's workspace. It must stay until the plan's next prepare or destroy. */
-typedef struct attn_workspace {
-  size_t struct_size;
-  void *host;
-  size_t host_bytes;
-  void *device;
-  size_t device_bytes;
-} attn_workspace;
 
 /* The artifact must outlive the plan. On cuda ATTN_UNSUPPORTED says why this machine cannot run the
  * kernel: no driver, no GPU, another GPU than the kernel's. The plan holds the GPU's primary
@@ -279,11 +303,19 @@ ATTN_API attn_status attn_plan_query_workspace(const attn_artifact *artifact,
                                                attn_workspace_size *size);
 
 /* Checks a batch and builds the tables the kernel reads. With a null workspace the plan uses its
- * own memory. After a failure the plan has no batch.
+ * own memory. After a failure the plan has no batch. On cuda `workspace` is null, see
+ * attn_plan_options.workspace.
  *
- * On cuda the tables are copied on `stream` without waiting for them. Memory is used again: runs of
- * the earlier batch, captured ones too, must come before in the stream. A prepare cannot be
- * captured into a graph. */
+ * On cuda the tables are copied on `stream` without waiting for them. Two buffers are used in turn:
+ * runs of the batch before the last must come before in the stream (with ATTN_PLAN_FOR_GRAPHS, all
+ * runs), and where the stream is so far behind that the copy of that batch is not over, prepare
+ * waits for it. A prepare cannot be captured into a graph.
+ *
+ * With ATTN_PLAN_FOR_GRAPHS, once a run was captured, a batch must have what graphs hold by value:
+ * the same parameters, extents of dense tables (but of b and token) and page size, no more slots of
+ * contiguous keys than attn_run_args.kv_slots, no more pages a request than the block table had
+ * room for. Others are refused until attn_plan_forget_graphs. Lengths, ranges, documents, contents
+ * of tables and pages are free. */
 ATTN_API attn_status attn_plan_prepare(attn_plan *plan, const attn_batch *batch,
                                        const attn_workspace *workspace, void *stream);
 
@@ -324,14 +356,33 @@ typedef struct attn_run_args {
   /* cuda: three numbers in device memory (see attn_tile_counts), to which kernels that were
    * compiled to count their tiles add; others ignore it. */
   uint64_t *counters;
+  /* cuda, contiguous K and V, optional: slots of both tensors. Needed where a run is captured, as
+   * later batches may have more keys; else those of the batch. */
+  int64_t kv_slots;
 } attn_run_args;
 
 /* Computes O and LSE of the rows of the prepared batch; other rows are not written.
  *
  * On cuda this only enqueues the kernel: nothing is copied, allocated or waited for, so a run can
- * be captured into a graph, which is good until the plan's next prepare or destroy. `stream` is
- * that of prepare or one that waits for it. */
+ * be captured into a graph. With ATTN_PLAN_FOR_GRAPHS the graph computes whatever batch was
+ * prepared last when it is replayed, and Q and O have room for max_tokens rows; else it is good
+ * until the plan's next prepare. `stream` is that of prepare or one that waits for it. */
 ATTN_API attn_status attn_plan_run(const attn_plan *plan, const attn_run_args *args, void *stream);
+
+/* The graphs in which runs were captured are not replayed any more: batches may differ from them.
+ */
+ATTN_API attn_status attn_plan_forget_graphs(attn_plan *plan);
+
+/* What the prepares of a plan of device cuda have cost so far. */
+typedef struct attn_step_counts {
+  size_t struct_size; /* in: bytes the caller has */
+  uint64_t steps;
+  uint64_t copies; /* enqueued */
+  uint64_t copied_bytes;
+  uint64_t constant_copies; /* of tables that changed, or were new */
+  uint64_t waits;           /* for an earlier copy */
+} attn_step_counts;
+ATTN_API attn_status attn_plan_step_counts(const attn_plan *plan, attn_step_counts *counts);
 
 /* Work of one run of the prepared batch, heads included. */
 typedef struct attn_tile_counts {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// attn_batch to the input of bindBatch: reads the caller's arrays, checks what has to hold before
+// attn_batch to the input of a binder: reads the caller's arrays, checks what has to hold before
 // they can be read, and leaves the rest to bindBatch.
 #include "Support.h"
 
@@ -51,85 +51,6 @@ Fault readOffsets(const std::string &place, const int64_t *offsets, int64_t numR
   return std::nullopt;
 }
 
-Fault readRequests(const attn_batch &batch, rt::BatchInput &input) {
-  if (batch.num_reqs < 0)
-    return "num_reqs is " + std::to_string(batch.num_reqs);
-  if (!batch.query_start_loc)
-    return std::string("query_start_loc is null");
-  if (batch.num_reqs > 0 && !batch.seq_lens)
-    return std::string("seq_lens is null");
-  if (batch.query_start_loc[0] != 0)
-    return "query_start_loc[0] is " + std::to_string(batch.query_start_loc[0]) + ", expected 0";
-  for (int64_t b = 0; b < batch.num_reqs; ++b) {
-    rt::RequestInput request;
-    request.queryLen = int64_t(batch.query_start_loc[b + 1]) - batch.query_start_loc[b];
-    request.seqLen = batch.seq_lens[b];
-    if (batch.context_lens)
-      request.contextLen = batch.context_lens[b];
-    if (batch.seq_len_is_bound && batch.seq_len_is_bound[b])
-      request.seqLenBound = request.seqLen;
-    if (batch.is_prefilling)
-      request.isPrefilling = batch.is_prefilling[b] != 0;
-    if (batch.key_begin)
-      request.keyBegin = batch.key_begin[b];
-    if (batch.key_end)
-      request.keyEnd = batch.key_end[b];
-    input.requests.push_back(request);
-  }
-  return std::nullopt;
-}
-
-Fault readParams(const attn_batch &batch, rt::BatchInput &input) {
-  return forEach(batch.params, batch.num_params, "params",
-                 [&](const std::string &place, const attn_param &param) -> Fault {
-                   if (!param.name)
-                     return place + ".name is null";
-                   input.params.push_back({param.name, param.is_float == 0, param.i, param.f});
-                   return std::nullopt;
-                 });
-}
-
-Fault readRanges(const attn_batch &batch, rt::BatchInput &input) {
-  return forEach(batch.ranges, batch.num_ranges, "ranges",
-                 [&](const std::string &place, const attn_ranges &given) -> Fault {
-                   rt::RangesInput ranges;
-                   if (Fault fault = readOffsets(place, given.offsets, batch.num_reqs, given.bounds,
-                                                 ranges.offsets))
-                     return fault;
-                   ranges.ranges.resize(ranges.offsets.back());
-                   for (int64_t i = ranges.offsets.front(); i < ranges.offsets.back(); ++i)
-                     ranges.ranges[i] = {given.bounds[2 * i], given.bounds[2 * i + 1]};
-                   if (given.table) {
-                     input.tables.emplace_back();
-                     input.tables.back().name = given.table;
-                     input.tables.back().ranges = std::move(ranges);
-                     return std::nullopt;
-                   }
-                   if (input.mmRanges)
-                     return place + ": ranges without a table name are given twice";
-                   input.mmRanges = std::move(ranges);
-                   return std::nullopt;
-                 });
-}
-
-Fault readDocuments(const attn_batch &batch, rt::BatchInput &input) {
-  return forEach(batch.documents, batch.num_documents, "documents",
-                 [&](const std::string &place, const attn_documents &given) -> Fault {
-                   if (!given.table)
-                     return place + ".table is null";
-                   rt::DocumentsInput documents;
-                   if (Fault fault = readOffsets(place, given.offsets, batch.num_reqs, given.ids,
-                                                 documents.offsets))
-                     return fault;
-                   if (documents.offsets.back() > 0)
-                     documents.ids.assign(given.ids, given.ids + documents.offsets.back());
-                   input.tables.emplace_back();
-                   input.tables.back().name = given.table;
-                   input.tables.back().documents = std::move(documents);
-                   return std::nullopt;
-                 });
-}
-
 std::optional<core::ScalarType> scalarType(int32_t type) {
   switch (type) {
   case ATTN_SCALAR_I8:
@@ -144,54 +65,6 @@ std::optional<core::ScalarType> scalarType(int32_t type) {
   return std::nullopt;
 }
 
-Fault readTables(const attn_batch &batch, rt::BatchInput &input) {
-  return forEach(batch.tables, batch.num_tables, "tables",
-                 [&](const std::string &place, const attn_dense_table &given) -> Fault {
-                   if (!given.table)
-                     return place + ".table is null";
-                   std::optional<core::ScalarType> element = scalarType(given.element);
-                   if (!element)
-                     return place + ".element is " + std::to_string(given.element) +
-                            ", expected an attn_scalar_type";
-                   if (given.rank < 0 || given.rank > ATTN_MAX_TABLE_RANK)
-                     return place + ".rank is " + std::to_string(given.rank) + ", expected 0 to 4";
-                   rt::DenseInput dense;
-                   dense.element = *element;
-                   dense.data = given.data;
-                   dense.extents.assign(given.extents, given.extents + given.rank);
-                   if (std::any_of(given.strides, given.strides + given.rank,
-                                   [](int64_t stride) { return stride != 0; }))
-                     dense.strides.assign(given.strides, given.strides + given.rank);
-                   input.tables.emplace_back();
-                   input.tables.back().name = given.table;
-                   input.tables.back().dense = std::move(dense);
-                   return std::nullopt;
-                 });
-}
-
-Fault readPages(const attn_batch &batch, PlanDevice device, rt::BatchInput &input) {
-  if (batch.page_size != 0)
-    input.pageSize = batch.page_size;
-  if (batch.page_size != 0 && device == PlanDevice::Cuda && batch.num_pages < 1)
-    return "num_pages is " + std::to_string(batch.num_pages) +
-           ", expected the pages of the cache on device 'cuda'";
-  if (!batch.block_table)
-    return batch.page_size != 0 && device != PlanDevice::Cuda
-               ? Fault("block_table is null, given page_size " + std::to_string(batch.page_size))
-               : std::nullopt;
-  if (batch.block_table_width < 0 || batch.block_table_stride < batch.block_table_width)
-    return "block_table_stride is " + std::to_string(batch.block_table_stride) +
-           ", expected at least block_table_width " + std::to_string(batch.block_table_width);
-  rt::BlockTableInput table;
-  table.entries = batch.block_table;
-  table.stride = batch.block_table_stride;
-  table.widths.assign(batch.num_reqs, batch.block_table_width);
-  if (batch.num_pages != 0)
-    table.numPages = batch.num_pages;
-  input.blockTable = std::move(table);
-  return std::nullopt;
-}
-
 /// Slots of contiguous keys; a slot plus a length must not overflow.
 Fault checkKvStart(const attn_batch &batch) {
   constexpr int64_t kLargest = INT64_MAX - core::kPositionLimit;
@@ -202,17 +75,191 @@ Fault checkKvStart(const attn_batch &batch) {
   return std::nullopt;
 }
 
+/// The member of a table's input, whose memory is used again.
+template <class T>
+T &engage(std::optional<T> &member) {
+  return member ? *member : member.emplace();
+}
+
 } // namespace
 
-Fault capi::readBatch(const attn_batch &batch, PlanDevice device, rt::BatchInput &input) {
+/// The input of a batch's next table, with the memory that a table of the batch before left there.
+rt::TableInput &BatchReader::nextTable(const char *name) {
+  if (numTables == given.tables.size())
+    given.tables.emplace_back();
+  rt::TableInput &table = given.tables[numTables++];
+  table.name = name;
+  return table;
+}
+
+Fault BatchReader::readRequests(const attn_batch &batch) {
+  if (batch.num_reqs < 0)
+    return "num_reqs is " + std::to_string(batch.num_reqs);
+  if (!batch.query_start_loc)
+    return std::string("query_start_loc is null");
+  if (batch.num_reqs > 0 && !batch.seq_lens)
+    return std::string("seq_lens is null");
+  if (batch.query_start_loc[0] != 0)
+    return "query_start_loc[0] is " + std::to_string(batch.query_start_loc[0]) + ", expected 0";
+  given.requests.clear();
+  for (int64_t b = 0; b < batch.num_reqs; ++b) {
+    rt::RequestInput request;
+    request.queryLen = int64_t(batch.query_start_loc[b + 1]) - batch.query_start_loc[b];
+    request.seqLen = batch.seq_lens[b];
+    if (batch.context_lens)
+      request.contextLen = batch.context_lens[b];
+    if (batch.seq_len_is_bound && batch.seq_len_is_bound[b])
+      request.seqLenBound = request.seqLen;
+    if (batch.is_prefilling)
+      request.isPrefilling = batch.is_prefilling[b] != 0;
+    if (batch.key_begin)
+      request.keyBegin = batch.key_begin[b];
+    if (batch.key_end)
+      request.keyEnd = batch.key_end[b];
+    given.requests.push_back(request);
+  }
+  return std::nullopt;
+}
+
+Fault BatchReader::readParams(const attn_batch &batch) {
+  size_t count = 0;
+  Fault fault = forEach(batch.params, batch.num_params, "params",
+                        [&](const std::string &place, const attn_param &param) -> Fault {
+                          if (!param.name)
+                            return place + ".name is null";
+                          if (count == given.params.size())
+                            given.params.emplace_back();
+                          rt::ParamInput &input = given.params[count++];
+                          input.name = param.name;
+                          input.isInteger = param.is_float == 0;
+                          input.i = param.i;
+                          input.f = param.f;
+                          return std::nullopt;
+                        });
+  given.params.resize(count);
+  return fault;
+}
+
+Fault BatchReader::readRanges(const attn_batch &batch) {
+  if (given.mmRanges) {
+    spareRanges = std::move(*given.mmRanges);
+    given.mmRanges.reset();
+  }
+  return forEach(batch.ranges, batch.num_ranges, "ranges",
+                 [&](const std::string &place, const attn_ranges &list) -> Fault {
+                   if (!list.table && given.mmRanges)
+                     return place + ": ranges without a table name are given twice";
+                   rt::RangesInput *ranges = nullptr;
+                   if (list.table) {
+                     rt::TableInput &table = nextTable(list.table);
+                     table.documents.reset();
+                     table.dense.reset();
+                     ranges = &engage(table.ranges);
+                   } else {
+                     ranges = &given.mmRanges.emplace(std::move(spareRanges));
+                   }
+                   if (Fault fault = readOffsets(place, list.offsets, batch.num_reqs, list.bounds,
+                                                 ranges->offsets))
+                     return fault;
+                   ranges->ranges.resize(static_cast<size_t>(ranges->offsets.back()));
+                   for (int64_t i = ranges->offsets.front(); i < ranges->offsets.back(); ++i)
+                     ranges->ranges[i] = {list.bounds[2 * i], list.bounds[2 * i + 1]};
+                   return std::nullopt;
+                 });
+}
+
+Fault BatchReader::readDocuments(const attn_batch &batch) {
+  return forEach(batch.documents, batch.num_documents, "documents",
+                 [&](const std::string &place, const attn_documents &list) -> Fault {
+                   if (!list.table)
+                     return place + ".table is null";
+                   rt::TableInput &table = nextTable(list.table);
+                   table.ranges.reset();
+                   table.dense.reset();
+                   rt::DocumentsInput &documents = engage(table.documents);
+                   if (Fault fault = readOffsets(place, list.offsets, batch.num_reqs, list.ids,
+                                                 documents.offsets))
+                     return fault;
+                   documents.ids.clear();
+                   if (documents.offsets.back() > 0)
+                     documents.ids.assign(list.ids, list.ids + documents.offsets.back());
+                   return std::nullopt;
+                 });
+}
+
+Fault BatchReader::readTables(const attn_batch &batch) {
+  return forEach(batch.tables, batch.num_tables, "tables",
+                 [&](const std::string &place, const attn_dense_table &from) -> Fault {
+                   if (!from.table)
+                     return place + ".table is null";
+                   std::optional<core::ScalarType> element = scalarType(from.element);
+                   if (!element)
+                     return place + ".element is " + std::to_string(from.element) +
+                            ", expected an attn_scalar_type";
+                   if (from.rank < 0 || from.rank > ATTN_MAX_TABLE_RANK)
+                     return place + ".rank is " + std::to_string(from.rank) + ", expected 0 to 4";
+                   rt::TableInput &table = nextTable(from.table);
+                   table.ranges.reset();
+                   table.documents.reset();
+                   rt::DenseInput &dense = engage(table.dense);
+                   dense.element = *element;
+                   dense.data = from.data;
+                   dense.extents.assign(from.extents, from.extents + from.rank);
+                   dense.strides.clear();
+                   if (std::any_of(from.strides, from.strides + from.rank,
+                                   [](int64_t stride) { return stride != 0; }))
+                     dense.strides.assign(from.strides, from.strides + from.rank);
+                   return std::nullopt;
+                 });
+}
+
+Fault BatchReader::readPages(const attn_batch &batch, PlanDevice device) {
+  given.pageSize.reset();
+  if (batch.page_size != 0)
+    given.pageSize = batch.page_size;
+  if (batch.page_size != 0 && device == PlanDevice::Cuda && batch.num_pages < 1)
+    return "num_pages is " + std::to_string(batch.num_pages) +
+           ", expected the pages of the cache on device 'cuda'";
+  if (given.blockTable) {
+    spareTable = std::move(*given.blockTable);
+    given.blockTable.reset();
+  }
+  if (!batch.block_table)
+    return batch.page_size != 0 && device != PlanDevice::Cuda
+               ? Fault("block_table is null, given page_size " + std::to_string(batch.page_size))
+               : std::nullopt;
+  if (batch.block_table_width < 0 || batch.block_table_stride < batch.block_table_width)
+    return "block_table_stride is " + std::to_string(batch.block_table_stride) +
+           ", expected at least block_table_width " + std::to_string(batch.block_table_width);
+  rt::BlockTableInput &table = given.blockTable.emplace(std::move(spareTable));
+  table.entries = batch.block_table;
+  table.stride = batch.block_table_stride;
+  table.widths.assign(batch.num_reqs, batch.block_table_width);
+  table.numPages.reset();
+  if (batch.num_pages != 0)
+    table.numPages = batch.num_pages;
+  return std::nullopt;
+}
+
+void BatchReader::reserve(int64_t requests, int64_t ranges) {
+  given.requests.reserve(static_cast<size_t>(requests));
+  spareRanges.ranges.reserve(static_cast<size_t>(ranges));
+  spareRanges.offsets.reserve(static_cast<size_t>(requests) + 1);
+  spareTable.widths.reserve(static_cast<size_t>(requests));
+}
+
+Fault BatchReader::read(const attn_batch &batch, PlanDevice device) {
   const uint64_t unknown = batch.flags & ~uint64_t(ATTN_BATCH_ALLOW_PARTIAL_RANGES);
   if (unknown)
     return "flags: unknown bits " + std::to_string(unknown);
-  input.allowPartialRanges = batch.flags & ATTN_BATCH_ALLOW_PARTIAL_RANGES;
-  for (auto *read : {readRequests, readParams, readRanges, readDocuments, readTables})
-    if (Fault fault = read(batch, input))
+  given.allowPartialRanges = batch.flags & ATTN_BATCH_ALLOW_PARTIAL_RANGES;
+  numTables = 0;
+  for (auto read : {&BatchReader::readRequests, &BatchReader::readParams, &BatchReader::readRanges,
+                    &BatchReader::readDocuments, &BatchReader::readTables})
+    if (Fault fault = (this->*read)(batch))
       return fault;
-  if (Fault fault = readPages(batch, device, input))
+  given.tables.resize(numTables);
+  if (Fault fault = readPages(batch, device))
     return fault;
   return checkKvStart(batch);
 }

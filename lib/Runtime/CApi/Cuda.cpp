@@ -24,26 +24,56 @@ attn_status capi::createCuda(attn_plan &plan, const attn_artifact &artifact) {
   if (!kernel)
     return refused(kernel.message());
   plan.cudaKernel = std::move(*kernel);
-  plan.cudaPlan.emplace(*plan.cudaKernel);
+  if (!settings.isFixed) {
+    plan.cudaPlan.emplace(*plan.cudaKernel);
+    return ATTN_OK;
+  }
+  core::Result<rt::CudaPlan> made = rt::CudaPlan::create(*plan.cudaKernel, settings.memory);
+  if (!made)
+    return Failure(settings.memory.workspace.host ? ATTN_INVALID_ARGUMENT : ATTN_FAILED,
+                   "attn_plan_options: " + made.message());
+  plan.cudaPlan.emplace(std::move(*made));
+  const rt::StepLimits &limits = settings.memory.limits;
+  plan.reader.reserve(limits.requests, limits.ranges);
+  plan.binder->reserve(plan.bound, limits.requests, limits.ranges);
+  plan.kvStart.reserve(static_cast<size_t>(limits.requests));
   return ATTN_OK;
+}
+
+attn_status capi::queryCuda(const PlanSettings &settings, attn_workspace_size *size) {
+  const core::Kernel &kernel = *settings.kernel;
+  const core::KernelBinary *binary = kernel.find(rt::kCudaTarget);
+  if (!binary || !binary->cuda)
+    return Failure(ATTN_UNSUPPORTED, "device 'cuda': kernel '" + kernel.spec.name +
+                                         "' has no code for target '" + rt::kCudaTarget + "'");
+  core::Result<rt::CudaStageSizes> sizes =
+      rt::CudaPlan::querySizes(kernel.spec, *binary, settings.memory);
+  if (!sizes)
+    return Failure(ATTN_TOO_LARGE, "attn_plan_options: " + sizes.message());
+  attn_workspace_size value = {};
+  value.host_bytes = sizes->hostBytes;
+  value.device_bytes = sizes->deviceBytes;
+  value.alignment = rt::kCudaStageAlignment;
+  return writeStruct(size, "attn_workspace_size", value);
 }
 
 static bool isPaged(const attn_plan &plan) { return plan.layout.pageSize != 0; }
 
 attn_status capi::prepareCuda(attn_plan &plan, void *stream) {
   const int64_t *kvStart = isPaged(plan) ? nullptr : plan.layout.kvStart;
-  if (core::Status status = plan.cudaPlan->build(plan.bound.batch, kvStart, stream); !status)
-    return Failure(ATTN_FAILED, status.message());
-  return ATTN_OK;
-}
-
-/// Slots of contiguous K and V up to the last key; what lies past it is never read.
-static int64_t usedSlots(const attn_plan &plan) {
-  const core::BatchShape &shape = plan.bound.batch.shape;
-  int64_t slots = 0;
-  for (int64_t b = 0; b < shape.numReqs(); ++b)
-    slots = std::max(slots, plan.kvStart[b] + shape.seqLen[b]);
-  return slots;
+  core::Status status = plan.cudaPlan->build(plan.bound.batch, kvStart, stream);
+  if (status)
+    return ATTN_OK;
+  switch (plan.cudaPlan->fault()) {
+  case rt::CudaStepFault::TooLarge:
+    return Failure(ATTN_TOO_LARGE, status.message());
+  case rt::CudaStepFault::Captured:
+    return Failure(ATTN_INVALID_BATCH, status.message());
+  case rt::CudaStepFault::None:
+  case rt::CudaStepFault::Failed:
+    break;
+  }
+  return Failure(ATTN_FAILED, status.message());
 }
 
 static rt::CudaPointer address(const void *pointer) {
@@ -65,7 +95,7 @@ static rt::CudaOperands makeOperands(const attn_plan &plan, const attn_run_args 
     operands.pageSize = plan.layout.pageSize;
     operands.numPages = plan.numPages;
   } else {
-    operands.kvRows = usedSlots(plan);
+    operands.kvRows = args.kv_slots ? args.kv_slots : plan.usedSlots;
   }
   return operands;
 }
@@ -80,13 +110,17 @@ attn_status capi::runCuda(const attn_plan &plan, const attn_run_args &args, void
   const bool hasTokens = plan.bound.batch.shape.numTokens() > 0;
   if (isPaged(plan) && hasTokens && !args.device_block_table)
     return nullArgument("attn_run_args.device_block_table");
+  if (isPaged(plan) && args.kv_slots)
+    return Failure(ATTN_INVALID_ARGUMENT,
+                   "attn_run_args.kv_slots: expected 0, the batch has pages");
   if (!isPaged(plan) && args.device_block_table)
     return Failure(ATTN_INVALID_ARGUMENT,
                    "attn_run_args.device_block_table: expected null, the batch has no pages");
   const rt::CudaOperands operands = makeOperands(plan, args);
   if (core::Status status = plan.cudaKernel->checkOperands(*plan.cudaPlan, operands); !status)
     return Failure(ATTN_INVALID_ARGUMENT, "attn_run_args: " + status.message());
-  if (core::Status status = plan.cudaKernel->launch(*plan.cudaPlan, operands, stream); !status)
+  if (core::Status status = plan.cudaKernel->launchChecked(*plan.cudaPlan, operands, stream);
+      !status)
     return Failure(ATTN_FAILED, status.message());
   return ATTN_OK;
 }
@@ -106,5 +140,33 @@ attn_status attn_plan_tile_counts(const attn_plan *plan, attn_tile_counts *count
     value.visited = counted.visited;
     value.full = counted.full;
     return writeStruct(counts, "attn_tile_counts", value);
+  });
+}
+
+attn_status attn_plan_forget_graphs(attn_plan *plan) {
+  return guarded([&]() -> attn_status {
+    if (!plan)
+      return nullArgument("plan");
+    if (plan->cudaPlan)
+      plan->cudaPlan->forgetGraphs();
+    return ATTN_OK;
+  });
+}
+
+attn_status attn_plan_step_counts(const attn_plan *plan, attn_step_counts *counts) {
+  return guarded([&]() -> attn_status {
+    if (!plan)
+      return nullArgument("plan");
+    if (!plan->cudaPlan)
+      return Failure(ATTN_UNSUPPORTED,
+                     std::string("device '") + deviceName(plan->settings) + "' copies nothing");
+    const rt::CudaStepCounts &counted = plan->cudaPlan->counts();
+    attn_step_counts value = {};
+    value.steps = counted.steps;
+    value.copies = counted.copies;
+    value.copied_bytes = counted.copiedBytes;
+    value.constant_copies = counted.constantCopies;
+    value.waits = counted.waits;
+    return writeStruct(counts, "attn_step_counts", value);
   });
 }

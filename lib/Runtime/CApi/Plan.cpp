@@ -9,6 +9,47 @@ using namespace attn::capi;
 /// Alignment of a workspace: a cache line.
 static constexpr size_t kWorkspaceAlignment = 64;
 
+/// The options of the memory on cuda; other devices have none.
+static attn_status readMemoryOptions(const attn_plan_options &options, PlanSettings &settings) {
+  constexpr uint64_t kFlags = ATTN_PLAN_FIXED | ATTN_PLAN_FOR_GRAPHS | ATTN_PLAN_STRICT;
+  if (options.flags & ~kFlags)
+    return Failure(ATTN_INVALID_ARGUMENT, "attn_plan_options.flags: unknown bits " +
+                                              std::to_string(options.flags & ~kFlags));
+  if (settings.device != PlanDevice::Cuda) {
+    const bool hasAny = options.flags || options.workspace || options.heap_allocations ||
+                        options.max_ranges || options.max_seq_len || options.max_document_keys ||
+                        options.max_slots || options.max_buckets;
+    return hasAny ? attn_status(Failure(ATTN_INVALID_ARGUMENT,
+                                        "attn_plan_options: members of device 'cuda' from "
+                                        "max_ranges on are set, expected 0"))
+                  : ATTN_OK;
+  }
+  rt::CudaPlanOptions &memory = settings.memory;
+  memory.limits.requests = options.max_reqs;
+  memory.limits.tokens = options.max_tokens;
+  memory.limits.ranges = options.max_ranges;
+  memory.limits.keys = options.max_seq_len;
+  memory.limits.documentKeys = options.max_document_keys;
+  memory.limits.slots = options.max_slots;
+  memory.limits.buckets = options.max_buckets;
+  memory.forGraphs = options.flags & ATTN_PLAN_FOR_GRAPHS;
+  memory.isStrict = options.flags & ATTN_PLAN_STRICT;
+  memory.heapAllocations = options.heap_allocations;
+  settings.isFixed =
+      (options.flags & (ATTN_PLAN_FIXED | ATTN_PLAN_FOR_GRAPHS)) || options.workspace;
+  if (!options.workspace)
+    return ATTN_OK;
+  attn_workspace workspace;
+  if (auto fault = readStruct(options.workspace, "attn_plan_options.workspace", workspace))
+    return Failure(ATTN_INVALID_ARGUMENT, *fault);
+  memory.workspace = {workspace.host, workspace.host_bytes,
+                      reinterpret_cast<rt::CudaPointer>(workspace.device), workspace.device_bytes};
+  if (!workspace.host || !workspace.device)
+    return nullArgument(workspace.host ? "attn_plan_options.workspace->device"
+                                       : "attn_plan_options.workspace->host");
+  return ATTN_OK;
+}
+
 /// Checks the options of a plan.
 static attn_status readSettings(const attn_artifact *artifact, const attn_plan_options *given,
                                 PlanSettings &settings) {
@@ -54,7 +95,7 @@ static attn_status readSettings(const attn_artifact *artifact, const attn_plan_o
   settings.maxReqs = options.max_reqs;
   settings.maxTokens = options.max_tokens;
   settings.threads = options.num_threads > 1 ? static_cast<unsigned>(options.num_threads) : 1;
-  return ATTN_OK;
+  return readMemoryOptions(options, settings);
 }
 
 static Failure hasNoStream(const PlanSettings &settings) {
@@ -62,9 +103,11 @@ static Failure hasNoStream(const PlanSettings &settings) {
                                        "' has none, expected null");
 }
 
-/// Workspaces are for the tables of the cpu.
+/// On cuda the memory is the plan's from the start.
 static Failure takesNoWorkspace() {
-  return Failure(ATTN_UNSUPPORTED, "attn_workspace: device 'cuda' keeps its own memory");
+  return Failure(ATTN_UNSUPPORTED,
+                 "attn_workspace: device 'cuda' takes its memory when the plan is "
+                 "made (attn_plan_options.workspace), expected null");
 }
 
 /// Bytes of the built tables of a batch of `tokens`.
@@ -82,6 +125,7 @@ attn_status attn_plan_create(const attn_artifact *artifact, const attn_plan_opti
     auto plan = std::make_unique<attn_plan>();
     if (attn_status status = readSettings(artifact, options, plan->settings); status != ATTN_OK)
       return status;
+    plan->binder.emplace(plan->settings.kernel->spec);
     if (plan->settings.device == PlanDevice::Cuda) {
       if (attn_status status = createCuda(*plan, *artifact); status != ATTN_OK)
         return status;
@@ -106,7 +150,7 @@ attn_status attn_plan_query_workspace(const attn_artifact *artifact,
     if (attn_status status = readSettings(artifact, options, settings); status != ATTN_OK)
       return status;
     if (settings.device == PlanDevice::Cuda)
-      return takesNoWorkspace();
+      return queryCuda(settings, size);
     attn_workspace_size value = {};
     value.host_bytes = tableBytes(settings, settings.maxTokens);
     value.alignment = kWorkspaceAlignment;
@@ -143,11 +187,18 @@ static attn_status takeWorkspace(const attn_plan &plan, const attn_workspace *gi
 
 /// Keeps where the keys of the batch lie.
 static void setLayout(attn_plan &plan, const attn_batch &batch) {
-  plan.kvStart = plan.bound.kvStart;
-  if (batch.kv_start)
-    std::copy_n(batch.kv_start, batch.num_reqs, plan.kvStart.begin());
+  const core::BatchShape &shape = plan.bound.batch.shape;
+  const int64_t *kvStart = plan.bound.kvStart.data();
+  plan.usedSlots = plan.bound.kvStart.back();
+  if (batch.kv_start) {
+    plan.kvStart.assign(batch.kv_start, batch.kv_start + batch.num_reqs);
+    kvStart = plan.kvStart.data();
+    plan.usedSlots = 0;
+    for (int64_t b = 0; b < shape.numReqs(); ++b)
+      plan.usedSlots = std::max(plan.usedSlots, kvStart[b] + shape.seqLen[b]);
+  }
   plan.layout = {};
-  plan.layout.kvStart = plan.kvStart.data();
+  plan.layout.kvStart = kvStart;
   plan.layout.pageTable = batch.block_table;
   plan.layout.requestStride = batch.block_table_stride;
   plan.layout.pageSize = batch.page_size;
@@ -162,15 +213,13 @@ static attn_status prepare(attn_plan &plan, const attn_batch &batch,
     return Failure(ATTN_TOO_LARGE, "the batch has " + std::to_string(batch.num_reqs) +
                                        " requests, the plan allows max_reqs " +
                                        std::to_string(settings.maxReqs));
-  rt::BatchInput input;
-  if (auto fault = readBatch(batch, settings.device, input))
+  if (auto fault = plan.reader.read(batch, settings.device))
     return Failure(ATTN_INVALID_ARGUMENT, "attn_batch: " + *fault);
-  core::Result<rt::BoundBatch> bound = rt::bindBatch(settings.kernel->spec, std::move(input));
-  if (!bound)
-    return Failure(ATTN_INVALID_BATCH, bound.message());
-  if (core::Status status = rt::requireExactLengths(*bound, deviceName(settings)); !status)
+  if (core::Status status = plan.binder->bind(plan.reader.input(), plan.bound); !status)
+    return Failure(ATTN_INVALID_BATCH, status.message());
+  if (core::Status status = rt::requireExactLengths(plan.bound, deviceName(settings)); !status)
     return Failure(ATTN_UNSUPPORTED, status.message());
-  const int64_t tokens = bound->batch.shape.numTokens();
+  const int64_t tokens = plan.bound.batch.shape.numTokens();
   if (tokens > settings.maxTokens)
     return Failure(ATTN_TOO_LARGE, "the batch has " + std::to_string(tokens) +
                                        " tokens, the plan allows max_tokens " +
@@ -182,7 +231,6 @@ static attn_status prepare(attn_plan &plan, const attn_batch &batch,
       status != ATTN_OK)
     return status;
 
-  plan.bound = std::move(*bound);
   setLayout(plan, batch);
   plan.tables = {};
   if (settings.device == PlanDevice::Cpu)
@@ -278,6 +326,8 @@ static attn_status runCpu(const attn_plan &plan, const attn_run_args &args) {
     return unknown("device_block_table");
   if (args.counters)
     return unknown("counters");
+  if (args.kv_slots)
+    return Failure(ATTN_INVALID_ARGUMENT, "attn_run_args.kv_slots: expected 0 on device 'cpu'");
   rt::SubRange part;
   if (attn_status status = readPart(plan, args.part, part); status != ATTN_OK)
     return status;

@@ -26,12 +26,42 @@ struct attn_artifact {
 
 enum class PlanDevice { None, Cpu, Cuda };
 
+namespace attn::capi {
+
+/// Makes the input of a binder from the caller's arrays, in memory that is used again.
+class BatchReader {
+public:
+  /// A message names what is malformed. `device`: what will read the pages.
+  std::optional<std::string> read(const attn_batch &batch, PlanDevice device);
+  /// Takes memory for batches of so many requests and unnamed ranges.
+  void reserve(int64_t requests, int64_t ranges);
+  const rt::BatchInput &input() const { return given; }
+
+private:
+  std::optional<std::string> readRequests(const attn_batch &batch);
+  std::optional<std::string> readParams(const attn_batch &batch);
+  std::optional<std::string> readRanges(const attn_batch &batch);
+  std::optional<std::string> readDocuments(const attn_batch &batch);
+  std::optional<std::string> readTables(const attn_batch &batch);
+  std::optional<std::string> readPages(const attn_batch &batch, PlanDevice device);
+  rt::TableInput &nextTable(const char *name);
+
+  rt::BatchInput given;
+  size_t numTables = 0;           ///< of `given`, those of this batch
+  rt::RangesInput spareRanges;    ///< memory of `given.mmRanges` where there are none
+  rt::BlockTableInput spareTable; ///< and of `given.blockTable`
+};
+
+} // namespace attn::capi
+
 /// Limits and device of a plan, checked.
 struct PlanSettings {
   const attn::core::Kernel *kernel = nullptr;
   PlanDevice device = PlanDevice::None;
-  int ordinal = 0;    ///< of the GPU
-  std::string driver; ///< library that stands in for the GPU's driver, or empty
+  int ordinal = 0;                  ///< of the GPU
+  std::string driver;               ///< library that stands in for the GPU's driver, or empty
+  bool isFixed = false;             ///< memory of the GPU path is taken at once
+  attn::rt::CudaPlanOptions memory; ///< of it
   int64_t maxReqs = 0;
   int64_t maxTokens = 0;
   unsigned threads = 1;
@@ -43,12 +73,17 @@ struct attn_plan {
   std::optional<attn::rt::CudaKernel> cudaKernel; ///< device cuda
   std::optional<attn::rt::CudaPlan> cudaPlan;     ///< points at `cudaKernel`
 
+  // Memory of prepare that is used again.
+  std::optional<attn::rt::BatchBinder> binder;
+  attn::capi::BatchReader reader;
+
   // The batch prepared last.
   bool isPrepared = false;
   attn::rt::BoundBatch bound;
   attn::rt::NativeTables tables; ///< cpu: points into `bound` and the workspace
-  std::vector<int64_t> kvStart;  ///< [num_reqs + 1], of which the last is not used
-  attn::core::KvLayout layout;   ///< points into `kvStart` and the caller's block table
+  std::vector<int64_t> kvStart;  ///< the caller's [num_reqs], if given
+  attn::core::KvLayout layout;   ///< points into `kvStart` or `bound` and the caller's block table
+  int64_t usedSlots = 0;         ///< of contiguous K and V, up to the last key
   int64_t numPages = 0;
 };
 
@@ -124,10 +159,6 @@ attn_status writeStruct(T *to, const char *name, T value) {
   return ATTN_OK;
 }
 
-/// The input of bindBatch. A message names what is malformed. `device`: what will read the pages.
-std::optional<std::string> readBatch(const attn_batch &batch, PlanDevice device,
-                                     rt::BatchInput &input);
-
 inline const char *deviceName(const PlanSettings &settings) {
   switch (settings.device) {
   case PlanDevice::None:
@@ -142,6 +173,8 @@ inline const char *deviceName(const PlanSettings &settings) {
 
 // Device cuda; Cuda.cpp.
 
+/// Memory that a plan takes.
+attn_status queryCuda(const PlanSettings &settings, attn_workspace_size *size);
 /// Loads the driver, opens the GPU and loads the kernel there.
 attn_status createCuda(attn_plan &plan, const attn_artifact &artifact);
 /// Builds the work and the tables of the plan's batch and enqueues their copy.

@@ -182,7 +182,7 @@ TEST_F(CApiCuda, RunsOnTheCallersStream) {
   Tensors tensors(device);
   int stream = 0;
   ASSERT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, &stream), ATTN_OK) << error();
-  const std::map<std::string, int> before = fakeState().calls;
+  const auto before = fakeState().calls;
   ASSERT_EQ(attn_plan_run(plan.handle, &tensors.args, &stream), ATTN_OK) << error();
   std::map<std::string, int> calls;
   for (const auto &[symbol, count] : fakeState().calls)
@@ -339,30 +339,35 @@ TEST_F(CApiCuda, TheOrdinalIsTheGpu) {
   EXPECT_NE(plan.handle, nullptr);
 }
 
-TEST_F(CApiCuda, WorkspacesAreNotTakenYet) {
+TEST_F(CApiCuda, WorkspacesOfAPrepareAreNotTaken) {
   ArtifactHandle artifact(gpuArtifact());
   PlanHandle plan(artifact, cudaOptions());
   const attn_plan_options options = cudaOptions();
   attn_workspace_size size = {};
   size.struct_size = sizeof(size);
-  EXPECT_EQ(attn_plan_query_workspace(artifact.handle, &options, &size), ATTN_UNSUPPORTED);
-  EXPECT_EQ(error(), "attn_workspace: device 'cuda' keeps its own memory");
+  EXPECT_EQ(attn_plan_query_workspace(artifact.handle, &options, &size), ATTN_OK) << error();
   Batch batch;
   attn_workspace workspace = {};
   workspace.struct_size = sizeof(workspace);
   EXPECT_EQ(attn_plan_prepare(plan.handle, &batch.batch, &workspace, nullptr), ATTN_UNSUPPORTED);
-  EXPECT_EQ(error(), "attn_workspace: device 'cuda' keeps its own memory");
+  EXPECT_EQ(error(), "attn_workspace: device 'cuda' takes its memory when the plan is made "
+                     "(attn_plan_options.workspace), expected null");
 }
 
 TEST_F(CApiCuda, RefusedPrepares) {
   ArtifactHandle artifact(gpuArtifact());
   PlanHandle plan(artifact, cudaOptions());
   Batch batch;
-  const uint8_t bounds[2] = {0, 1};
+  const uint8_t bounds[2] = {0, 1}, prefilling[2] = {1, 0};
+  const int64_t numRanges = batch.batch.num_ranges;
   batch.batch.seq_len_is_bound = bounds;
+  batch.batch.is_prefilling = prefilling;
+  batch.batch.num_ranges = 0;
   EXPECT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_UNSUPPORTED);
   EXPECT_EQ(error(), "request 1: seq_len_bound: device 'cuda' needs exact lengths (seq_len alone)");
   batch.batch.seq_len_is_bound = nullptr;
+  batch.batch.is_prefilling = nullptr;
+  batch.batch.num_ranges = numRanges;
   ASSERT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_OK) << error();
   fakeState().failNext["cuMemcpyHtoDAsync_v2"] = 700;
   EXPECT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_FAILED);
@@ -408,6 +413,121 @@ TEST_F(CApiCuda, RefusedRuns) {
   fakeState().failNext["cuTensorMapEncodeTiled"] = 1;
   refused(ATTN_FAILED, "q: cuTensorMapEncodeTiled: CUDA_ERROR_INVALID_VALUE (invalid argument)",
           [](attn_run_args &) {});
+}
+
+/// Options of a plan whose memory is that of the largest step.
+attn_plan_options fixedOptions() {
+  attn_plan_options options = cudaOptions();
+  options.max_ranges = 4;
+  options.flags = ATTN_PLAN_FIXED;
+  return options;
+}
+
+TEST_F(CApiCuda, FixedPlansUseTheCallersMemory) {
+  ArtifactHandle artifact(gpuArtifact());
+  attn_plan_options options = fixedOptions();
+  attn_workspace_size size = {};
+  size.struct_size = sizeof(size);
+  ASSERT_EQ(attn_plan_query_workspace(artifact.handle, &options, &size), ATTN_OK) << error();
+  EXPECT_GT(size.host_bytes, 0u);
+  EXPECT_EQ(size.host_bytes, size.device_bytes);
+  EXPECT_EQ(size.alignment, 256u);
+  EXPECT_TRUE(fakeState().memory.empty());
+  auto pinned = rt::CudaPinned::create(device, size.host_bytes);
+  auto memory = rt::CudaMemory::create(device, size.device_bytes);
+  ASSERT_TRUE(pinned.ok() && memory.ok());
+  attn_workspace workspace = {sizeof(workspace), pinned->data(), size.host_bytes,
+                              reinterpret_cast<void *>(memory->address()), size.device_bytes};
+  options.workspace = &workspace;
+  attn_plan *none = nullptr;
+  --workspace.device_bytes;
+  EXPECT_EQ(attn_plan_create(artifact.handle, &options, &none), ATTN_INVALID_ARGUMENT);
+  EXPECT_EQ(error(), "attn_plan_options: workspace: " + std::to_string(size.device_bytes - 1) +
+                         " bytes on the device, expected " + std::to_string(size.device_bytes));
+  ++workspace.device_bytes;
+  workspace.device = nullptr;
+  EXPECT_EQ(attn_plan_create(artifact.handle, &options, &none), ATTN_INVALID_ARGUMENT);
+  EXPECT_EQ(error(), "attn_plan_options.workspace->device is null");
+  workspace.device = reinterpret_cast<void *>(memory->address());
+  PlanHandle plan(artifact, options);
+  Tensors tensors(device);
+  const size_t allocations = fakeState().memory.size();
+  Batch batch;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_OK) << error();
+    ASSERT_EQ(attn_plan_run(plan.handle, &tensors.args, nullptr), ATTN_OK) << error();
+    tensors.check(batch);
+  }
+  EXPECT_EQ(fakeState().memory.size(), allocations);
+  attn_step_counts counts = {};
+  counts.struct_size = sizeof(counts);
+  ASSERT_EQ(attn_plan_step_counts(plan.handle, &counts), ATTN_OK) << error();
+  EXPECT_EQ(counts.steps, 3u);
+  EXPECT_EQ(counts.constant_copies, 1u);
+  EXPECT_EQ(counts.waits, 0u);
+  EXPECT_GT(counts.copied_bytes, 0u);
+}
+
+TEST_F(CApiCuda, FixedPlansRefuseLargerSteps) {
+  ArtifactHandle artifact(gpuArtifact());
+  attn_plan_options options = fixedOptions();
+  options.max_ranges = 3;
+  PlanHandle plan(artifact, options);
+  Batch batch;
+  EXPECT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_TOO_LARGE);
+  EXPECT_EQ(error(), "the step has 4 ranges in a table, the plan was made for 3");
+  attn_plan *none = nullptr;
+  options.flags = 8;
+  EXPECT_EQ(attn_plan_create(artifact.handle, &options, &none), ATTN_INVALID_ARGUMENT);
+  EXPECT_EQ(error(), "attn_plan_options.flags: unknown bits 8");
+  options = fixedOptions();
+  options.device = "none";
+  options.cuda_driver = nullptr;
+  EXPECT_EQ(attn_plan_create(artifact.handle, &options, &none), ATTN_INVALID_ARGUMENT);
+  EXPECT_EQ(error(), "attn_plan_options: members of device 'cuda' from max_ranges on are set, "
+                     "expected 0");
+  attn_step_counts counts = {};
+  counts.struct_size = sizeof(counts);
+  options = {};
+  options.struct_size = sizeof(options);
+  options.device = "none";
+  PlanHandle host(artifact, options);
+  EXPECT_EQ(attn_plan_step_counts(host.handle, &counts), ATTN_UNSUPPORTED);
+  EXPECT_EQ(error(), "device 'none' copies nothing");
+  EXPECT_EQ(attn_plan_forget_graphs(host.handle), ATTN_OK);
+}
+
+TEST_F(CApiCuda, CapturedRunsBindTheirParameters) {
+  ArtifactHandle artifact(gpuArtifact());
+  attn_plan_options options = fixedOptions();
+  options.max_tokens = kTokens;
+  options.flags = ATTN_PLAN_FOR_GRAPHS;
+  PlanHandle plan(artifact, options);
+  Tensors tensors(device);
+  Batch batch;
+  ASSERT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_OK) << error();
+  int stream = 0;
+  void *graph = nullptr;
+  auto driver = [](const char *symbol) { return dlsym(dlopen(kFake, RTLD_NOW), symbol); };
+  ASSERT_EQ(reinterpret_cast<int (*)(void *, int)>(driver("cuStreamBeginCapture_v2"))(&stream, 0),
+            0);
+  tensors.args.kv_slots = kKeys;
+  ASSERT_EQ(attn_plan_run(plan.handle, &tensors.args, &stream), ATTN_OK) << error();
+  ASSERT_EQ(
+      reinterpret_cast<int (*)(void *, void **)>(driver("cuStreamEndCapture"))(&stream, &graph), 0);
+  batch.params[0].i = 3;
+  EXPECT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_INVALID_BATCH);
+  EXPECT_EQ(error(), "param 'left': the step has 3, captured launches have 2");
+  EXPECT_EQ(attn_plan_run(plan.handle, &tensors.args, nullptr), ATTN_NOT_PREPARED);
+  batch.params[0].i = 2;
+  batch.bounds[1] = 6; // other ranges
+  ASSERT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_OK) << error();
+  ASSERT_EQ(reinterpret_cast<int (*)(void *, void *)>(driver("cuGraphLaunch"))(graph, nullptr), 0);
+  tensors.check(batch);
+  EXPECT_EQ(reinterpret_cast<int (*)(void *)>(driver("cuGraphDestroy"))(graph), 0);
+  batch.params[0].i = 3;
+  ASSERT_EQ(attn_plan_forget_graphs(plan.handle), ATTN_OK);
+  EXPECT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_OK) << error();
 }
 
 } // namespace
