@@ -336,8 +336,9 @@ void bind(TermValue &value, const Encoded &encoded, const MaskProgram &program,
   value.set(one("end"), [bound](const std::vector<Wide> &i) { return bound(true, i); });
   int64_t from = documents.documentOffsets[b], length = shape.seqLen[b];
   value.set(one("document"), [&documents, from, length](const std::vector<Wide> &i) -> Wide {
+    // Outside, an id that is another's.
     if (i[0] < 0 || i[0] >= length)
-      return junk(i);
+      return documents.documents[static_cast<size_t>(from)];
     return documents.documents[static_cast<size_t>(from + int64_t(i[0]))];
   });
   for (int32_t rows : {2, 3}) {
