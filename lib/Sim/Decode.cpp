@@ -247,9 +247,14 @@ bool Decoder::operands(const PtxInstruction &from, size_t low, size_t high) {
 void Decoder::alu(const PtxInstruction &from, Instr &in) {
   if (from.opcode == "mov" && moveVector(from, in))
     return;
-  auto found = aluTable().find(from.mnemonic());
-  if (found == aluTable().end())
+  const AluTable &table = aluTable();
+  auto found = table.find(from.mnemonic());
+  if (found == table.end())
     return fail("unknown instruction");
+  if (from.opcode == "cvt" && from.operands.size() == 2 &&
+      from.operands[1].kind == PtxOperand::Kind::Register && isWide(from.operands[1].number))
+    if (auto wide = table.find(from.mnemonic() + kFromWide); wide != table.end())
+      found = wide;
   const AluEntry &entry = found->second;
   if (!operands(from, entry.src.size() + 1, entry.src.size() + 1))
     return;

@@ -58,6 +58,12 @@ struct IntToInt {
   }
 };
 
+/// Of a wider register the low bits.
+template <class D, class S>
+struct LowToInt {
+  static Filled<D> apply(uint64_t s) { return static_cast<D>(static_cast<S>(s)); }
+};
+
 template <class T>
 struct To;
 template <>
@@ -214,6 +220,8 @@ void addInts(AluTable &table) {
   const std::string tail = std::string(".") + name<D>() + "." + name<S>();
   addUnary<Filled<D>, S, IntToInt<D, S, false>>(table, "cvt" + tail);
   addUnary<Filled<D>, S, IntToInt<D, S, true>>(table, "cvt.sat" + tail);
+  if constexpr (sizeof(S) < 8)
+    addUnary<Filled<D>, uint64_t, LowToInt<D, S>>(table, "cvt" + tail + kFromWide);
 }
 template <class D, class S>
 void addFromInt(AluTable &table) {

@@ -114,6 +114,9 @@ struct AluEntry {
   std::vector<PtxType> src;
 };
 using AluTable = std::unordered_map<std::string, AluEntry>;
+/// Behind the mnemonic of a cvt that takes a narrower integer from a 64-bit register (PTX ISA
+/// "Operand Size Exceeding Instruction-Type Size").
+constexpr const char *kFromWide = " from 64 bits";
 
 void addIntegerInstructions(AluTable &table);
 void addBitInstructions(AluTable &table);

@@ -215,6 +215,10 @@ TEST(SimConvert, Integers) {
   expectOp("cvt.s32.s8", "rr", {{{0x1ff}, 0xffffffff}, {{0x17f}, 0x7f}});
   expectOp("cvt.u32.u8", "rr", {{{0x1ff}, 0xff}});
   expectOp("cvt.u64.u16", "dh", {{{0xffff}, 0xffff}});
+  // "Operand Size Exceeding Instruction-Type Size": the low bits of a wider register.
+  expectOp("cvt.s64.s32", "dd", {{{0x5fffffffe}, ~1ull}, {{0x500000007}, 7}});
+  expectOp("cvt.u64.u32", "dd", {{{0x5fffffffe}, 0xfffffffe}});
+  expectOp("cvt.s32.s8", "rd", {{{0x5000000ff}, 0xffffffff}, {{0x50000017f}, 0x7f}});
   expectOp("cvt.s64.s16", "dh", {{{0xffff}, ~0ull}});
   expectOp("cvt.sat.u8.s32", "rr", {{{0xfffffffb}, 0}, {{300}, 255}, {{77}, 77}});
   expectOp("cvt.sat.s8.s32", "rr", {{{0xffffff00}, 0xffffff80}, {{300}, 127}});
