@@ -164,6 +164,10 @@ TEST(MachineBarriers, MembersOfAWarp) {
   expectReport(kernel, RK::DivergentBarrier, "shfl");
   kernel.body = low + "bar.warp.sync %r5;\n";
   expectReport(kernel, RK::DivergentBarrier, "bar.warp");
+  // Lane 0 names everybody, lane 16 only the upper half.
+  kernel.body = "setp.lt.u32 %p1, %t, 16;\nselp.b32 %r5, 0xffffffff, 0xffff0000, %p1;\n"
+                "vote.sync.ballot.b32 %r0, %p1, %r5;\n";
+  expectReport(kernel, RK::DivergentBarrier, "vote");
   // A lane that is not in its own mask.
   kernel.body = low + "@%p1 vote.sync.ballot.b32 %r0, %p1, 0xff;\n";
   expectReport(kernel, RK::DivergentBarrier, "vote");
