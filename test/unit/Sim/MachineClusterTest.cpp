@@ -306,3 +306,102 @@ TEST(MachineClusters, CopyToTheOther) {
   kernel.body = start() + store + fence + expect + copy + "st.shared.b32 [%a], 3;\n" + read + kSync;
   expectReport(kernel, RK::OverwriteWhileRead, "st.shared.b32 [%a], 3");
 }
+
+namespace {
+/// Six tiles of 1 KiB through two slots: each CTA brings its half of a tile to both. Warp 0 loads,
+/// the others add up; full barriers are at %bar, empty ones 16 bytes behind.
+const std::string kPipeline = R"(
+@%p0 mbarrier.init.shared::cta.b64 [%bar], 1;
+@%p0 mbarrier.init.shared::cta.b64 [%bar+8], 1;
+@%p0 mbarrier.init.shared::cta.b64 [%bar+16], 6;
+@%p0 mbarrier.init.shared::cta.b64 [%bar+24], 6;
+@%p0 fence.mbarrier_init.release.cluster;
+barrier.cluster.arrive.release.aligned;
+barrier.cluster.wait.acquire.aligned;
+mov.b32 %r10, 0;
+mov.b32 %r20, 0;
+setp.ne.u32 %p1, %w, 0;
+@%p1 bra CONSUME;
+@!%p0 bra END;
+shl.b32 %r11, %r90, 9;
+LOAD:
+and.b32 %r12, %r10, 1;
+mad.lo.u32 %r13, %r12, 8, %bar;
+shr.u32 %r14, %r10, 1;
+and.b32 %r14, %r14, 1;
+xor.b32 %r15, %r14, 1;
+EMPTY:
+mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r13+16], %r15;
+@!%p2 bra EMPTY;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r13], 1024;
+mad.lo.u32 %r16, %r12, 1024, %s;
+add.u32 %r16, %r16, %r11;
+mad.lo.u32 %r17, %r10, 1024, %r11;
+cvt.u64.u32 %d0, %r17;
+add.s64 %d0, %in, %d0;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r16], [%d0], 512, [%r13], 3;
+add.u32 %r10, %r10, 1;
+setp.lt.u32 %p3, %r10, 6;
+@%p3 bra LOAD;
+bra END;
+CONSUME:
+and.b32 %r12, %r10, 1;
+mad.lo.u32 %r13, %r12, 8, %bar;
+shr.u32 %r14, %r10, 1;
+and.b32 %r14, %r14, 1;
+FULL:
+mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r13], %r14;
+@!%p2 bra FULL;
+mad.lo.u32 %r16, %r12, 1024, %a;
+ld.shared.b32 %r17, [%r16+-128];
+ld.shared.b32 %r18, [%r16+384];
+add.u32 %r20, %r20, %r17;
+add.u32 %r20, %r20, %r18;
+bar.warp.sync -1;
+and.b32 %r19, %t, 31;
+setp.eq.u32 %p4, %r19, 0;
+mapa.shared::cluster.u32 %r21, %r13, 0;
+mapa.shared::cluster.u32 %r22, %r13, 1;
+@%p4 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r21+16];
+@%p4 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r22+16];
+add.u32 %r10, %r10, 1;
+setp.lt.u32 %p3, %r10, 6;
+@%p3 bra CONSUME;
+END:
+st.global.b32 [%o], %r20;
+barrier.cluster.arrive.release.aligned;
+barrier.cluster.wait.acquire.aligned;
+)";
+} // namespace
+
+TEST(MachineClusters, Pipeline) {
+  Kernel kernel = pair(kRanks + kPipeline);
+  const std::vector<uint32_t> out = expectClean(kernel);
+  for (uint32_t t = 0; t < 256; ++t) {
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < 6 && t % 128 >= 32; ++i)
+      for (uint32_t half = 0; half < 2; ++half)
+        sum += 3 * (256 * i + 128 * half + t % 128 - 32);
+    EXPECT_EQ(out[t], sum) << t;
+  }
+  EXPECT_EQ(run(kernel, {}).counters.tmaLoadBytes, 6u * 1024);
+  const std::vector<RK> all = {RK::OverwriteWhileRead, RK::ReadBeforeComplete,
+                               RK::DataRace,           RK::BarrierMisuse,
+                               RK::Deadlock,           RK::UnfinishedAtExit};
+  auto broken = [&](const std::string &from, const std::string &to) {
+    SCOPED_TRACE(from);
+    expectAny(pair(kRanks + replaced(kPipeline, from, to)), all);
+  };
+  broken("@!%p2 bra EMPTY;\n", "");
+  broken("@!%p2 bra FULL;\n", "");
+  broken("parity.acquire.cluster.shared", "parity.shared");
+  broken("@%p4 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r21+16];\n", "");
+  broken("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r22+16]",
+         "mbarrier.arrive.shared::cluster.b64 _, [%r22+16]");
+  broken("[%r13], 1024;", "[%r13], 512;");
+  broken("[%r13], 3;", "[%r13], 1;");
+  broken("[%bar+16], 6;", "[%bar+16], 3;");
+  broken("xor.b32 %r15, %r14, 1;", "mov.b32 %r15, %r14;");
+  broken("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\nmov",
+         "mov");
+}
