@@ -57,6 +57,7 @@ EDGES = {
     "tools/attn-compile": COMPILER | {"Compiler"},
     "tools/attn-mask": {"Core", "Config", "Support", "Runtime", "Reference", "Compiler"},
     "tools/attn-run": {"Core", "Config", "Runtime", "Reference", "Sim"},
+    "tools/attn-smt": {"Config"},
 }
 
 # Components that must build without LLVM.
