@@ -35,7 +35,7 @@ Runs the artifacts (*.attn) of FOLDER, made by build_artifacts.py, on a GPU or i
   --only TEXT      artifacts whose name contains TEXT
   --batches N      random batches, dealt out to the artifacts in turn (default 300)
   --rounds N       N random batches of every artifact
-  --small          random batches of 1 to 3 CTAs; of kernels with more heads, one query tile
+  --small          random batches of 1 to 3 query tiles, of more than 2 heads one
   --many N         batches of one artifact over windows, ranges and requests (default 100)
   --seed N         seed of the first batch (default 1); batch i has seed N + i
   --batch FILE     run this batch file instead, on every artifact; may be given again
@@ -295,7 +295,7 @@ Scene Tester::nextScene(const Loaded &loaded, int number, std::mt19937 &rng) con
   const Int heads = loaded.spec().numHeads;
   if (!options.small)
     return randomScene(number, heads, rng);
-  const Int tiles = std::max<Int>(1, (1 + static_cast<Int>(rng() % 3)) / heads);
+  const Int tiles = heads <= 2 ? 1 + static_cast<Int>(rng() % 3) : 1;
   return smallScene(static_cast<int>(rng() % 4), heads, tiles, loaded.kernel->shape().queryTile(),
                     rng);
 }

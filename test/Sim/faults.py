@@ -80,7 +80,12 @@ class Text:
         for a, b in self.pieces:
             if a <= i <= b:
                 first = a
-        reached = self.edited({first: "\n".join(TRAP) + "\n" + self.lines[first]}, TRAP_REGISTERS)
+        changes = {first: "\n".join(TRAP[:2]) + "\n" + self.lines[first]}
+        guard = "@P " if self.lines[i].strip().startswith("@P ") else ""
+        changes[i] = guard + TRAP[2] + "\n" + changes.get(i, self.lines[i])
+        if first == i:
+            changes[i] = "\n".join(TRAP) + "\n" + self.lines[i]
+        reached = self.edited(changes, TRAP_REGISTERS)
         return Fault(kind, i, what, text, reached, equivalent, needed)
 
     def needed(self, i):
@@ -212,6 +217,30 @@ def paced_wait(text, i):
     return "line %d waits for a copy that is issued later, and nothing is read in between" % (j + 1)
 
 
+def dead_guard(text, i):
+    """An instruction for lane 0 in code that only other lanes enter."""
+    first, _ = text.piece(i)
+    guard = re.search(r"setp\.eq\.u32 P, (%r\d+), 0;", "\n".join(text.lines[first:i]))
+    if not guard or not text.lines[i].strip().startswith("@P "):
+        return ""
+    start = min([first] + list(text.before(first))) - 1
+    label = text.lines[start].strip()
+    while start > 0 and label.startswith("//"):
+        start -= 1
+        label = text.lines[start].strip()
+    if not re.match(r"\$\w+:$", label) or not re.match(r"bra\.uni", stripped(text, start - 1)):
+        return ""
+    sources = [m.group(1) for _, m in text.find(r"^\s*(.*?)bra(?:\.uni)? \s*%s;" % re.escape(label[:-1]))]
+    branch = re.match(r"@(%p\d+)\s*$", sources[0]) if len(sources) == 1 else None
+    if not branch:
+        return ""
+    made = [line.strip() for line in text.lines
+            if re.search(r"setp\.\S+ \s*%s,|\.pred \s*%s," % (branch.group(1), branch.group(1)), line)]
+    if all(re.match(r"setp\.ne\.b32 \s*%s, %s, 0;" % (branch.group(1), guard.group(1)), m) for m in made) and made:
+        return "only lanes other than 0 come here, and the guard lets lane 0 alone"
+    return ""
+
+
 def unread(text, i, register):
     """A value that no other instruction reads."""
     for j, line in enumerate(text.lines):
@@ -252,7 +281,8 @@ def drop_commit(text):
 
 def drop_arrive(text):
     for i, match in text.find(r"mbarrier\.arrive.*"):
-        yield text.fault("drop an arrive", i, "no " + match.group(0), text.edited({i: None}))
+        yield text.fault("drop an arrive", i, "no " + match.group(0), text.edited({i: None}),
+                         dead_guard(text, i))
 
 
 def swap_phase(text):
@@ -271,7 +301,7 @@ def wrong_tx(text):
                                                                     text.lines[first]),
                        i: match.group(1) + "%fault;"}
             yield text.fault("wrong tx count", i, "%+d bytes" % change,
-                        text.edited(changes, ".reg .b32 %fault;"))
+                             text.edited(changes, ".reg .b32 %fault;"), dead_guard(text, i))
 
 
 def wrong_swizzle(text):

@@ -90,8 +90,9 @@ static int cuDeviceGetName(char *name, int length, int) {
   return kOk;
 }
 static int cuDeviceGetAttribute(int *value, int attribute, int) {
-  // Few multiprocessors: what is sized by their number stays small. Capability 9.0, 227 KiB.
-  return lookUp({{16, 5}, {75, 9}, {76, 0}, {97, 232448}}, value, attribute);
+  // Two multiprocessors, so that a grid of their number works on several tiles a CTA even in small
+  // batches. Capability 9.0, 227 KiB.
+  return lookUp({{16, 2}, {75, 9}, {76, 0}, {97, 232448}}, value, attribute);
 }
 static int cuDevicePrimaryCtxRetain(void **context, int) {
   *context = &simdriver::state();
