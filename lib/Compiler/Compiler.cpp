@@ -133,13 +133,12 @@ static FailureOr<core::KernelSpec> readSpec(KernelOp kernel) {
   spec.name = kernel.getSymName().str();
   if (spec.name.empty())
     return kernel.emitOpError("symbol is expected not to be empty");
-  constexpr int64_t kMaxExtent = 1 << 20; // of the manifest, see Core's ManifestJson.cpp
   for (auto [value, clause] :
        {std::pair(kernel.getHeads(), "heads"), std::pair(kernel.getDim(), "dim"),
         std::pair(kernel.getDimV(), "dim_v")})
-    if (static_cast<int64_t>(value) > kMaxExtent)
-      return kernel.emitOpError() << clause << " is expected to be at most " << kMaxExtent
-                                  << ", got " << value;
+    if (static_cast<int64_t>(value) > core::kMaxKernelExtent)
+      return kernel.emitOpError() << clause << " is expected to be at most "
+                                  << core::kMaxKernelExtent << ", got " << value;
   // The name is a symbol of the object and a string of the manifest.
   if (!llvm::all_of(spec.name,
                     [](char c) { return llvm::isAlnum(c) || StringRef("_.-$").contains(c); }))
@@ -150,9 +149,7 @@ static FailureOr<core::KernelSpec> readSpec(KernelOp kernel) {
   spec.dimV = kernel.getDimV();
   spec.qType = getDType(kernel.getQType());
   spec.kvType = getDType(kernel.getKvType());
-  spec.scale = 1.0 / std::sqrt(static_cast<double>(kernel.getDim()));
-  if (auto scale = kernel.getScale())
-    spec.scale = scale->convertToDouble();
+  spec.scale = kernel.getLiteralScale();
   if (auto param = kernel.getScaleParam())
     spec.scaleParam = static_cast<int32_t>(*param);
   FailureOr<core::MaskProgram> program = ProgramBuilder(kernel).build();

@@ -381,16 +381,15 @@ static Status checkSpec(const JsonValue &v, const std::string &path, const Kerne
 
 static Status readKernel(const JsonValue &v, const std::string &path, size_t numBlobs,
                          Artifact &artifact) {
-  constexpr int64_t kMaxSize = int64_t(1) << 20;
   ObjectReader reader(v, path);
   Kernel kernel;
   KernelSpec &spec = kernel.spec;
   spec.name = reader.string("name");
   spec.specHash = reader.string("spec_hash");
-  spec.numHeads = reader.integer("num_heads", 1, kMaxSize);
-  spec.numKvHeads = reader.integer("num_kv_heads", 1, kMaxSize);
-  spec.dimQk = reader.integer("dim_qk", 1, kMaxSize);
-  spec.dimV = reader.integer("dim_v", 1, kMaxSize);
+  spec.numHeads = reader.integer("num_heads", 1, kMaxKernelExtent);
+  spec.numKvHeads = reader.integer("num_kv_heads", 1, kMaxKernelExtent);
+  spec.dimQk = reader.integer("dim_qk", 1, kMaxKernelExtent);
+  spec.dimV = reader.integer("dim_v", 1, kMaxKernelExtent);
   spec.qType = readEnum(reader, "q_type", parseDType);
   spec.kvType = readEnum(reader, "kv_type", parseDType);
   spec.scale = reader.number("scale");

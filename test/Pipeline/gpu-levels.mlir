@@ -18,10 +18,12 @@
 // LLVM: define ptx_kernel void @attn_forward(
 // PTX: .version 8.6
 // PTX-NEXT: .target sm_90a
-// PTX-NOT: atom.
-// PTX-NOT: red.
 // PTX: .visible .entry attn_forward(
-// COUNTS: {{(atom|red)\.}}
+// The claim of the next tile.
+// PTX: atom.relaxed.gpu.global.add.u32
+// PTX-NOT: {{[[:space:]](atom|red)\.}}
+// COUNTS-COUNT-4: {{[[:space:]](atom|red)\.}}
+// COUNTS-NOT: {{[[:space:]](atom|red)\.}}
 
 // RUN: attn-compile --target=list | FileCheck %s --check-prefix=LIST
 // LIST: cpu

@@ -190,15 +190,15 @@ class Entry:
         return [l for l in self.loops if multiplies(l) and not any(multiplies(i) for i in l.inner)]
 
     def elements(self, loop):
-        """Scores that a thread holds: half the columns of the product of two tiles in shared memory.
+        """Scores that a thread holds: half the columns of the product with K.
 
-        Where the left one comes from registers it is the product with V.
+        The product with V takes its left factor from registers and its right one transposed.
         """
         for i in loop.instructions(self.blocks):
             shape = re.match(r"wgmma\.mma_async\..*\.m64n(\d+)k", i.opcode)
-            if shape and not re.match(r"\{[^}]*\}\s*,\s*\{", i.operands):
+            if shape and not re.search(r"^\{[^}]*\}\s*,\s*\{.*,\s*1\s*$", i.operands, re.S):
                 return int(shape.group(1)) // 2
-        raise PtxError("the KV loop at block %d has no product of two shared tiles" % loop.header)
+        raise PtxError("the KV loop at block %d has no product with K" % loop.header)
 
     def count(self, loop, pattern, numbers=None):
         """How many instructions of `loop`, or of some blocks of it, begin with `pattern`."""

@@ -68,6 +68,8 @@ def Attn_KernelOp : Op<Attn_Dialect, "kernel", [
     ::llvm::StringRef getArgName(unsigned i) {
       return ::llvm::cast<::mlir::StringAttr>(getArgNames()[i]).getValue();
     }
+    /// The scale where it is no parameter: as written, else 1/sqrt(dim).
+    double getLiteralScale();
     /// The region ops, or null.
     ::attn::MaskOp getMask();
     ::attn::ScoreOp getScore();

@@ -112,6 +112,19 @@ def Tile_RingType : Tile_Type<"Ring", "ring"> {
   }];
 }
 
+def Tile_QueueType : Tile_Type<"Queue", "queue"> {
+  let summary = "numbers that the producer hands to the row groups, in shared memory";
+  let description = [{
+    i32 values, `stages` of them at a time, each with a full and an empty barrier. Use number `it` is stage
+    `it mod stages`, as in a ring.
+
+    Example: `!tile.queue<2>`
+  }];
+  let parameters = (ins "int64_t":$stages);
+  let assemblyFormat = "`<` $stages `>`";
+  let genVerifyDecl = 1;
+}
+
 def Tile_TensorMapType : Tile_Type<"TensorMap", "tensor_map"> {
   let summary = "a CUtensorMap, parameter of the kernel";
 }

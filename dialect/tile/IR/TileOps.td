@@ -33,7 +33,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, SingleBlock, NoTermina
   let summary = "One GPU kernel.";
   let description = [{
     Arguments: the tensor maps of Q, K and V and the argument block (attn/Core/CudaAbi.h) of `words`
-    64-bit words. The body holds rings, then one `tile.producer` and one `tile.consumers` (tile-C6).
+    64-bit words. The body holds rings and queues, then one `tile.producer` and one `tile.consumers`
+    (tile-C6).
     Warpgroup 0 is the producer; the barriers are initialised before any role starts.
 
     Example:
@@ -74,6 +75,19 @@ def Tile_RingOp : Tile_Op<"ring", [HasParent<"KernelOp">]> {
   let hasVerifier = 1;
 }
 
+def Tile_QueueOp : Tile_Op<"queue", [HasParent<"KernelOp">]> {
+  let summary = "A queue in shared memory.";
+  let description = [{
+    `arrivals`: how many warps `tile.pop` a value.
+
+    Example: `%n = tile.queue arrivals(8) : !tile.queue<2>`
+  }];
+  let arguments = (ins I64Attr:$arrivals);
+  let results = (outs Tile_QueueType:$result);
+  let assemblyFormat = "`arrivals` `(` $arrivals `)` attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def Tile_ProducerOp : Tile_Op<"producer", [HasParent<"KernelOp">, SingleBlock, NoTerminator]> {
   let summary = "What one warp of warpgroup 0 does; its other warps have nothing to do.";
   let description = [{
@@ -100,6 +114,13 @@ def Tile_ConsumersOp : Tile_Op<"consumers", [HasParent<"KernelOp">, SingleBlock,
 def Tile_BlockIdOp : Tile_Op<"block_id", [Tile_InRole, Pure]> {
   let summary = "Number of this CTA in the grid.";
   let description = "Example: `%i = tile.block_id : i32`";
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def Tile_GridSizeOp : Tile_Op<"grid_size", [Tile_InRole, Pure]> {
+  let summary = "Number of CTAs in the grid.";
+  let description = "Example: `%n = tile.grid_size : i32`";
   let results = (outs I32:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
 }
@@ -181,6 +202,57 @@ def Tile_ReleaseOp : Tile_SlotOp<"release", Tile_InConsumers> {
   let description = "Example: `tile.release %ring[%it] : !tile.ring<2 x 128x64xbf16>`";
 }
 
+def Tile_PushOp : Tile_Op<"push", [Tile_InProducer]> {
+  let summary = "Producer: waits until the stage of this use is empty and hands over a value.";
+  let description = "Example: `tile.push %n, %queue[%it] : !tile.queue<2>`";
+  let arguments = (ins I32:$value, Tile_QueueType:$queue, I32:$use);
+  let assemblyFormat = "$value `,` $queue `[` $use `]` attr-dict `:` type($queue)";
+  let hasVerifier = 1;
+}
+
+def Tile_PopOp : Tile_Op<"pop", [Tile_InConsumers]> {
+  let summary = "Consumer: waits for the value of this use and takes it; the same in every lane.";
+  let description = [{
+    One arrival a warp on the empty barrier.
+
+    Example: `%n = tile.pop %queue[%it] : !tile.queue<2>`
+  }];
+  let arguments = (ins Tile_QueueType:$queue, I32:$use);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$queue `[` $use `]` attr-dict `:` type($queue)";
+  let hasVerifier = 1;
+}
+
+def Tile_ClaimOp : Tile_Op<"claim", [Tile_InProducer]> {
+  let summary = "Producer: takes the next number of a counter in global memory.";
+  let description = [{
+    Counts from 0 across all CTAs. Number `total - 1` is the last that anybody claims: whoever gets
+    it puts the counter back to 0 for the next launch. The same in every lane.
+
+    Example: `%n = tile.claim %counter of %total : !llvm.ptr`
+  }];
+  let arguments = (ins Tile_Pointer:$counter, I32:$total);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$counter `of` $total attr-dict `:` type($counter)";
+}
+
+def Tile_AwaitTurnOp : Tile_Op<"await_turn", [Tile_InConsumers]> {
+  let summary = "Consumer: waits for the row group's turn to issue products.";
+  let description = [{
+    Row groups take turns, group 0 first: each waits until the one before it passed the turn on.
+    Every group must await and pass the turn equally often.
+
+    Example: `tile.await_turn`
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_PassTurnOp : Tile_Op<"pass_turn", [Tile_InConsumers]> {
+  let summary = "Consumer: the next row group's turn.";
+  let description = "Example: `tile.pass_turn`";
+  let assemblyFormat = "attr-dict";
+}
+
 def Tile_HideOp : Tile_SlotOp<"hide", Tile_InConsumers> {
   let summary = "Zeroes the rows of a full slot whose bit in a bitmap in global memory is 0.";
   let description = [{
@@ -238,6 +310,39 @@ def Tile_MmaSharedOp : Tile_Op<"mma_shared", [Tile_InConsumers]> {
   let results = (outs Tile_PendingType:$result);
   let assemblyFormat = [{
     $a `[` $a_use `]` `,` $b `[` $b_use `]` attr-dict `:` type($a) `,` type($b) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_LoadOperandOp : Tile_Op<"load_operand", [Tile_InConsumers]> {
+  let summary = "A full slot of 64 rows into registers, as an operand.";
+  let description = [{
+    Example:
+    ```mlir
+    %f = tile.load_operand %q[%g] : !tile.ring<2 x 64x128xbf16> -> !tile.fragment<64x128xbf16, operand>
+    ```
+  }];
+  let arguments = (ins Tile_RingType:$ring, I32:$use);
+  let results = (outs Tile_FragmentType:$result);
+  let assemblyFormat = "$ring `[` $use `]` attr-dict `:` type($ring) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_MmaOperandOp : Tile_Op<"mma_operand", [Tile_InConsumers]> {
+  let summary = "A fragment times the transpose of a slot: S = A B^T.";
+  let description = [{
+    As `tile.mma_shared`, with the first factor in registers.
+
+    Example:
+    ```mlir
+    %s = tile.mma_operand %f, %k[%it] : !tile.fragment<64x128xbf16, operand>,
+           !tile.ring<2 x 128x128xbf16> -> !tile.pending<!tile.fragment<64x128xf32, acc>>
+    ```
+  }];
+  let arguments = (ins Tile_FragmentType:$a, Tile_RingType:$b, I32:$b_use);
+  let results = (outs Tile_PendingType:$result);
+  let assemblyFormat = [{
+    $a `,` $b `[` $b_use `]` attr-dict `:` type($a) `,` type($b) `->` type($result)
   }];
   let hasVerifier = 1;
 }

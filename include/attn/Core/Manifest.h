@@ -6,6 +6,7 @@
 #ifndef ATTN_CORE_MANIFEST_H
 #define ATTN_CORE_MANIFEST_H
 
+#include "attn/Core/CudaAbi.h"
 #include "attn/Core/MaskProgram.h"
 #include "attn/Core/Status.h"
 #include "attn/Core/Tensor.h"
@@ -20,6 +21,9 @@ namespace attn::core {
 
 /// Version of the artifact container and of the manifest's keys. Newer ones are refused.
 constexpr int64_t kArtifactFormatVersion = 1;
+
+/// Largest number of heads and head dimension of a kernel.
+constexpr int64_t kMaxKernelExtent = int64_t(1) << 20;
 
 /// What does not change from batch to batch.
 struct KernelSpec {
@@ -54,7 +58,7 @@ struct CudaLaunch {
   bool testsVisible = false; ///< finds hidden keys by itself: entries need no bitmaps
   bool countsTiles = false;  ///< instrumented: writes TileCounters
 
-  int64_t queryTile() const { return groups * 64; }
+  int64_t queryTile() const { return groups * kGroupRows; }
 };
 
 /// Code of one kernel for one target.

@@ -45,14 +45,6 @@ private:
 
   Location getLoc() { return kernel.getLoc(); }
   void loop(OpBuilder &builder, Value lb, Value ub, Body body);
-  /// Emits the attn.per regions of `level`.
-  void emitPer(OpBuilder &builder, Level level);
-  /// Maps the arguments of a region to the current indices and emits its operations.
-  void emitRegion(OpBuilder &builder, Region &region, Value score = {});
-  Value yielded(Region &region, unsigned i) {
-    return context.lookup(region.front().getTerminator()->getOperand(i));
-  }
-
   void emitRequest(OpBuilder &builder);
   void emitHead(OpBuilder &builder, Value tokenLo, Value tokenHi, Value toQuery);
   /// Keys of the row: [lo, hi) within the launch's.
@@ -88,52 +80,10 @@ void EntryEmitter::loop(OpBuilder &builder, Value lb, Value ub, Body body) {
                      });
 }
 
-void EntryEmitter::emitRegion(OpBuilder &builder, Region &region, Value score) {
-  for (BlockArgument argument : region.getArguments()) {
-    Value value;
-    switch (*getIndexRole(argument)) {
-    case IndexRole::S:
-      value = score;
-      break;
-    case IndexRole::B:
-      value = context.b;
-      break;
-    case IndexRole::H:
-      value = context.h;
-      break;
-    case IndexRole::Q:
-      value = context.q;
-      break;
-    case IndexRole::K:
-      value = context.k;
-      break;
-    }
-    context.getMapping().map(argument, value);
-  }
-  regions.emitBlock(builder, region.front());
-}
-
-void EntryEmitter::emitPer(OpBuilder &builder, Level level) {
-  for (auto per : kernel.getBody().getOps<PerOp>()) {
-    if (per.getLevel() != level)
-      continue;
-    emitRegion(builder, per.getBody());
-    for (auto [i, result] : llvm::enumerate(per.getResults()))
-      context.getMapping().map(result, yielded(per.getBody(), i));
-  }
-}
-
 void EntryEmitter::emit(OpBuilder &builder) {
   LoopEmitter e(builder, getLoc());
-  for (Operation &op : kernel.getBody().front())
-    if (!isa<MaskOp, ScoreOp, BoundsOp, PerOp>(op))
-      regions.emitOp(builder, op);
-  if (auto param = kernel.getScaleParam())
-    scale = context.lookup(kernel.getBody().getArgument(*param));
-  else if (kernel.getScale())
-    scale = e.f32(kernel.getScale()->convertToDouble());
-  else
-    scale = e.f32(1.0 / std::sqrt(static_cast<double>(kernel.getDim())));
+  regions.emitKernelValues(builder, kernel);
+  scale = regions.emitScale(builder, kernel);
   loop(builder, context.arg(core::kArgRequestBegin), context.arg(core::kArgRequestEnd),
        [&](OpBuilder &b, Value request) {
          context.b = request;
@@ -149,7 +99,7 @@ void EntryEmitter::emitRequest(OpBuilder &builder) {
   Value contextLen = e.loadIndex(context.arg(core::kArgContextLen), at);
   keyBegin = e.loadIndex(context.arg(core::kArgKeyBegin), at);
   keyEnd = e.loadIndex(context.arg(core::kArgKeyEnd), at);
-  emitPer(builder, Level::Request);
+  regions.emitPer(builder, kernel, Level::Request);
   Value tokenLo = e.max(queryStart, context.arg(core::kArgTokenBegin));
   Value tokenHi = e.min(queryEnd, context.arg(core::kArgTokenEnd));
   Value toQuery = e.sub(contextLen, queryStart);
@@ -163,12 +113,12 @@ void EntryEmitter::emitHead(OpBuilder &builder, Value tokenLo, Value tokenHi, Va
   LoopEmitter e(builder, getLoc());
   context.kvHead = arith::DivUIOp::create(builder, getLoc(), context.h,
                                           e.constant(kernel.getHeads() / kernel.getKvHeads()));
-  emitPer(builder, Level::Head);
+  regions.emitPer(builder, kernel, Level::Head);
   loop(builder, tokenLo, tokenHi, [&](OpBuilder &b, Value token) {
     LoopEmitter row(b, getLoc());
     context.token = token;
     context.q = row.add(token, toQuery);
-    emitPer(b, Level::Row);
+    regions.emitPer(b, kernel, Level::Row);
     if (maskOnly)
       emitMaskRow(b);
     else
@@ -181,19 +131,19 @@ std::pair<Value, Value> EntryEmitter::emitBounds(OpBuilder &builder) {
   if (!bounds)
     return {keyBegin, keyEnd};
   LoopEmitter e(builder, getLoc());
-  emitRegion(builder, bounds.getBody());
-  return {e.max(yielded(bounds.getBody(), 0), keyBegin),
-          e.min(yielded(bounds.getBody(), 1), keyEnd)};
+  regions.emitRegion(builder, bounds.getBody());
+  return {e.max(regions.yielded(bounds.getBody(), 0), keyBegin),
+          e.min(regions.yielded(bounds.getBody(), 1), keyEnd)};
 }
 
 Value EntryEmitter::emitKeep(OpBuilder &builder) {
-  emitPer(builder, Level::Column);
+  regions.emitPer(builder, kernel, Level::Column);
   MaskOp mask = kernel.getMask();
   BoundsOp bounds = kernel.getBounds();
   if (!mask || (bounds && bounds.getExact()))
     return LoopEmitter(builder, getLoc()).bit(true);
-  emitRegion(builder, mask.getBody());
-  return yielded(mask.getBody(), 0);
+  regions.emitRegion(builder, mask.getBody());
+  return regions.yielded(mask.getBody(), 0);
 }
 
 void EntryEmitter::emitMaskRow(OpBuilder &builder) {
@@ -307,8 +257,8 @@ Value EntryEmitter::emitScore(OpBuilder &builder) {
       });
   Value score = arith::MulFOp::create(builder, getLoc(), dot.getResult(0), scale);
   if (ScoreOp region = kernel.getScore()) {
-    emitRegion(builder, region.getBody(), score);
-    score = yielded(region.getBody(), 0);
+    regions.emitRegion(builder, region.getBody(), score);
+    score = regions.yielded(region.getBody(), 0);
   }
   return score;
 }

@@ -10,26 +10,6 @@ using Predicate = arith::CmpIPredicate;
 // LoopEmitter
 //===----------------------------------------------------------------------===//
 
-Value LoopEmitter::constant(int64_t value) {
-  return arith::ConstantIndexOp::create(builder, loc, value);
-}
-Value LoopEmitter::bit(bool value) {
-  return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(value));
-}
-Value LoopEmitter::f32(double value) {
-  return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(builder.getF32Type(), value));
-}
-Value LoopEmitter::add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
-Value LoopEmitter::sub(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
-Value LoopEmitter::mul(Value a, Value b) { return arith::MulIOp::create(builder, loc, a, b); }
-Value LoopEmitter::min(Value a, Value b) { return arith::MinSIOp::create(builder, loc, a, b); }
-Value LoopEmitter::max(Value a, Value b) { return arith::MaxSIOp::create(builder, loc, a, b); }
-Value LoopEmitter::both(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
-Value LoopEmitter::cmp(Predicate predicate, Value a, Value b) {
-  return arith::CmpIOp::create(builder, loc, predicate, a, b);
-}
-Value LoopEmitter::inside(Value index, Value extent) { return cmp(Predicate::ult, index, extent); }
-
 Value LoopEmitter::address(Value base, Value byteOffset) {
   Value offset = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), byteOffset);
   return LLVM::GEPOp::create(builder, loc, LLVM::LLVMPointerType::get(builder.getContext()),
@@ -142,26 +122,7 @@ Value LoopContext::loadTable(OpBuilder &builder, Location loc, Value table, Valu
   auto type = cast<TableType>(table.getType());
   Value inside = e.bit(true), offset = e.constant(0);
   for (auto [d, dim] : llvm::enumerate(type.getDims())) {
-    Value index;
-    switch (dim) {
-    case core::TableDim::B:
-      index = b;
-      break;
-    case core::TableDim::Token:
-      index = token;
-      break;
-    case core::TableDim::H:
-      index = h;
-      break;
-    case core::TableDim::HKv:
-      index = kvHead;
-      break;
-    case core::TableDim::K:
-    case core::TableDim::Slot:
-    case core::TableDim::Bucket:
-      index = lookup(indices[d]);
-      break;
-    }
+    Value index = getTableIndex(dim, indices[d]);
     inside = e.both(inside, e.inside(index, fields.extents[d]));
     offset = e.add(offset, e.mul(index, fields.strides[d]));
   }

@@ -5,33 +5,21 @@
 #ifndef ATTN_LIB_CONVERSION_ATTNTOLOOPS_LOOPCONTEXT_H
 #define ATTN_LIB_CONVERSION_ATTNTOLOOPS_LOOPCONTEXT_H
 
+#include "attn/Conversion/Regions/ScalarEmitter.h"
 #include "attn/Core/NativeAbi.h"
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "attn/Dialect/Attn/IR/ElementContext.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace attn {
 
 /// Index and pointer arithmetic at the builder's place.
-class LoopEmitter {
+class LoopEmitter : public ScalarEmitter {
 public:
-  LoopEmitter(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
+  using ScalarEmitter::ScalarEmitter;
 
-  mlir::Value constant(int64_t value);
-  mlir::Value bit(bool value);
-  mlir::Value f32(double value);
-  mlir::Value add(mlir::Value a, mlir::Value b);
-  mlir::Value sub(mlir::Value a, mlir::Value b);
-  mlir::Value mul(mlir::Value a, mlir::Value b);
-  mlir::Value min(mlir::Value a, mlir::Value b);
-  mlir::Value max(mlir::Value a, mlir::Value b);
-  mlir::Value both(mlir::Value a, mlir::Value b);
-  mlir::Value cmp(mlir::arith::CmpIPredicate predicate, mlir::Value a, mlir::Value b);
-  /// 0 <= index < extent, as one unsigned comparison.
-  mlir::Value inside(mlir::Value index, mlir::Value extent);
   /// `base` + `byteOffset` (index).
   mlir::Value address(mlir::Value base, mlir::Value byteOffset);
   mlir::Value load(mlir::Type type, mlir::Value base, mlir::Value byteOffset);
@@ -43,15 +31,12 @@ public:
   llvm::SmallVector<mlir::Value>
   guarded(mlir::Value condition, mlir::ValueRange otherwise,
           llvm::function_ref<llvm::SmallVector<mlir::Value>(LoopEmitter &)> then);
-
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
 };
 
 /// Symbol of 8 constant bytes of 0, which the module of the kernels has to have.
 constexpr llvm::StringLiteral kZeros = "attn.zeros";
 
-/// Reads of one kernel's tables; holds the current indices, which the loop nest sets.
+/// Reads of one kernel's tables.
 class LoopContext : public ElementContext {
 public:
   /// Loads the argument block at the builder's place.
@@ -59,8 +44,6 @@ public:
 
   /// Member of the argument block, loaded at the entry.
   mlir::Value arg(core::NativeArg member) const { return members[member]; }
-
-  mlir::Value b, h, kvHead, token, q, k;
 
   mlir::Value loadTable(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value table,
                         mlir::ValueRange indices, mlir::Type element) override;

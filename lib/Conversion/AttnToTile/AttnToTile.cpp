@@ -17,7 +17,8 @@ using namespace attn;
 std::string attn::getTileKernelName(llvm::StringRef name) { return ("attn.forward." + name).str(); }
 
 /// The shape of a kernel on `target`; an error at the kernel if the target has none.
-static const TileShapeInfo *checkKernel(KernelOp kernel, const TargetInfo &target) {
+static const TileShapeInfo *checkKernel(KernelOp kernel, const MaskForm &form,
+                                        const TargetInfo &target) {
   auto refuse = [&]() { return kernel.emitError() << "target '" << target.name << "' "; };
   Type q = kernel.getQType(), kv = kernel.getKvType();
   if (!q.isF16() && !q.isBF16()) {
@@ -35,19 +36,17 @@ static const TileShapeInfo *checkKernel(KernelOp kernel, const TargetInfo &targe
   ElementWork work = ElementWork::Bits;
   if (kernel.getScore())
     work = ElementWork::Score;
-  if (!MaskForm::get(kernel).isRuns)
+  if (!form.isRuns)
     work = ElementWork::Predicate;
-  const TileShapeInfo *shape = target.findShape(kernel.getDim(), work);
+  const TileShapeInfo *shape = target.findShape(kernel.getDim(), work, form.getShape());
   if (!shape)
     refuse() << "has no kernel for dim " << kernel.getDim() << ", expected one of "
              << target.dims();
   return shape;
 }
 
-/// Kernel parameters of a launch take at most 4 KiB (CUDA C++ programming guide, function
-/// parameters); the tensor maps take 384 of them.
 static LogicalResult checkParameters(KernelOp kernel) {
-  constexpr int64_t kMaxWords = (4096 - 384) / 8;
+  constexpr int64_t kMaxWords = core::kMaxCudaWords;
   int64_t words = core::kNumCudaArgs + static_cast<int64_t>(kernel.getNumParams()) +
                   core::kNativeTableWords * kernel.getNumTables();
   if (words <= kMaxWords)
@@ -71,11 +70,12 @@ public:
     }
     SmallVector<KernelOp> kernels(getOperation().getOps<KernelOp>());
     for (KernelOp kernel : kernels) {
-      const TileShapeInfo *shape = checkKernel(kernel, *info);
+      MaskForm form = MaskForm::get(kernel);
+      const TileShapeInfo *shape = checkKernel(kernel, form, *info);
       if (!shape || failed(checkParameters(kernel)))
         return signalPassFailure();
       OpBuilder builder(kernel);
-      HopperSchedule(kernel, *shape, countTiles).emit(builder);
+      HopperSchedule(kernel, std::move(form), *shape, countTiles).emit(builder);
       kernel.erase();
     }
   }

@@ -47,24 +47,6 @@ const GpuContext::Table &GpuContext::get(Value table) const {
   return tables[cast<BlockArgument>(table).getArgNumber() - numParams];
 }
 
-Value GpuContext::currentIndex(core::TableDim dim, Value operand) const {
-  switch (dim) {
-  case core::TableDim::B:
-    return b;
-  case core::TableDim::Token:
-    return token;
-  case core::TableDim::H:
-    return h;
-  case core::TableDim::HKv:
-    return kvHead;
-  case core::TableDim::K:
-  case core::TableDim::Slot:
-  case core::TableDim::Bucket:
-    break;
-  }
-  return lookup(operand);
-}
-
 /// `index` (i64) if it lies in [0, extent), else 0.
 static Value clampIndex(TileEmitter &e, Value inside, Value index) {
   return e.select(inside, index, e.i64(0));
@@ -77,7 +59,7 @@ Value GpuContext::loadTable(OpBuilder &builder, Location loc, Value table, Value
   auto type = cast<TableType>(table.getType());
   Value inside, offset = e.i64(0);
   for (auto [d, dim] : llvm::enumerate(type.getDims())) {
-    Value index = e.toI64(currentIndex(dim, indices[d]));
+    Value index = e.toI64(getTableIndex(dim, indices[d]));
     Value in = e.cmp(Predicate::ult, index, fields.extents[d]);
     inside = inside ? e.both(inside, in) : in;
     offset = e.add(offset, e.mul(index, fields.strides[d]));

@@ -18,9 +18,6 @@ public:
   /// Loads parameters and table descriptors at the builder's place. `args`: the argument block.
   GpuContext(KernelOp kernel, mlir::OpBuilder &builder, mlir::Location loc, mlir::Value args);
 
-  /// Current indices (index type); the schedule sets them.
-  mlir::Value b, h, kvHead, token, q, k;
-
   mlir::Value loadTable(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value table,
                         mlir::ValueRange indices, mlir::Type element) override;
   mlir::Value numRanges(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value table) override;
@@ -39,7 +36,6 @@ private:
   const Table &get(mlir::Value table) const;
   /// First entry and number of entries of the current request (i64).
   std::pair<mlir::Value, mlir::Value> requestSpan(TileEmitter &e, const Table &table) const;
-  mlir::Value currentIndex(core::TableDim dim, mlir::Value operand) const;
 
   unsigned numParams;
   llvm::SmallVector<Table> tables;

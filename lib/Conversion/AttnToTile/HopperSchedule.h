@@ -2,7 +2,11 @@
 //
 // The Hopper schedule of a kernel: who loads, who computes, in which order.
 //
-// Producer: walks the tile's entries and loads K(0), Q, then K(j) and V(j-1), ..., V(last).
+// A CTA works on one query tile after the other, until the work list is done: the next one is the
+// grid's size further or, where tiles differ in cost, the next that no CTA has, which the producer
+// claims late, before the last V of the tile it loads.
+//
+// Producer: walks a tile's entries and loads K(0), Q, then K(j) and V(j-1), ..., V(last).
 // A row group walks the same entries. A stretch is a run of entries it does not skip: the first
 // block's S alone, then per block j  S(j) = Q K(j)  and  O += P V(j-1)  issued together, with the
 // softmax of j under the second product; the last O += P V. Blocks run from the highest key to the
@@ -25,12 +29,20 @@ struct MaskForm {
   llvm::SmallVector<InRowsOp> runs;
 
   static MaskForm get(KernelOp kernel);
+  MaskShape getShape() const;
 };
 
-/// The kernel's header and its TileHeader as scalars (i32).
+/// A work item with its TileHeader as scalars (i32), as a row group takes them.
 struct TileScalars {
-  mlir::Value head, request, queryBegin, tokenBegin, rows, entryCount, kvRow, keyBegin, keyEnd;
-  mlir::Value entries; ///< address of the tile's first TileEntry
+  mlir::Value head, request, queryBegin, tokenBegin, rows, keyBegin, keyEnd;
+  mlir::Value entryBegin, entryEnd; ///< numbers of the first TileEntry and past the last
+};
+
+/// The same as the producer takes them: it has few registers, so what it needs once a tile or for
+/// pages only is read where it is needed.
+struct LoadScalars {
+  mlir::Value number; ///< of the TileHeader
+  mlir::Value head, kvHead, kvRow;
 };
 
 /// One TileEntry as scalars (i32).
@@ -40,15 +52,25 @@ struct EntryScalars {
 
 class HopperSchedule {
 public:
-  HopperSchedule(KernelOp kernel, const TileShapeInfo &shape, bool countTiles);
+  HopperSchedule(KernelOp kernel, MaskForm form, const TileShapeInfo &shape, bool countTiles);
 
   /// Emits the tile.kernel at the builder's place.
   tile::KernelOp emit(mlir::OpBuilder &builder);
 
 private:
+  /// Values that a role carries from tile to tile (i32).
+  struct Progress {
+    mlir::Value item;  ///< number of the work item
+    mlir::Value tiles; ///< tiles so far: the next use of the queue, and of each group's Q
+    mlir::Value use;   ///< blocks so far: the next use of K's and V's rings
+
+    llvm::SmallVector<mlir::Value> pack() const { return {item, tiles, use}; }
+    static Progress unpack(mlir::ValueRange v) { return {v[0], v[1], v[2]}; }
+  };
   /// Values that blocks of a row group carry on.
   struct State {
     mlir::Value use;           ///< number of the next block in the rings
+    mlir::Value qReleased;     ///< Q's slot was handed back (i1)
     mlir::Value max, sum, o;   ///< running maximum, partial sum, unnormalised output
     mlir::Value visited, full; ///< counters; null unless counting
 
@@ -58,26 +80,43 @@ private:
   enum class BlockKind { Partial, Full };
 
   mlir::Location getLoc() { return kernel.getLoc(); }
-  bool isFolded() const { return folded; }
 
-  TileScalars emitHeader(mlir::OpBuilder &builder);
-  EntryScalars emitEntry(mlir::OpBuilder &builder, const TileScalars &tile, mlir::Value number);
+  /// Tile and head of a work item (i32).
+  std::pair<mlir::Value, mlir::Value> emitWorkItem(mlir::OpBuilder &builder, mlir::Value item);
+  mlir::Value headerAddress(TileEmitter &e, mlir::Value tileNumber);
+  TileScalars emitHeader(mlir::OpBuilder &builder, mlir::Value item);
+  /// The loop over tiles: `take` gives the number of the item that comes next, `tile` what is
+  /// carried on.
+  void emitTileLoop(mlir::OpBuilder &builder,
+                    llvm::function_ref<mlir::Value(mlir::OpBuilder &, const Progress &)> take,
+                    llvm::function_ref<Progress(mlir::OpBuilder &, const Progress &)> tile);
+  /// Entry `number` of all.
+  EntryScalars emitEntry(mlir::OpBuilder &builder, mlir::Value number);
 
   void emitProducer(mlir::OpBuilder &builder);
-  void emitLoad(mlir::OpBuilder &builder, const TileScalars &tile, mlir::Value ring,
+  Progress emitProducerTile(mlir::OpBuilder &builder, Progress progress);
+  void emitQueryLoad(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value tiles);
+  void emitLoad(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value ring,
                 mlir::Value map, mlir::Value use, mlir::Value key);
+  /// Page and row of the piece of K or V that starts at key `first`.
+  mlir::ValueRange emitPlace(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value first);
+
+  void emitLoadCounter(mlir::OpBuilder &builder, mlir::Value blocks);
 
   void emitConsumers(mlir::OpBuilder &builder, mlir::Value group);
-  void emitPer(mlir::OpBuilder &builder, Level level);
-  void emitRegion(mlir::OpBuilder &builder, mlir::Region &region, mlir::Value score = {});
+  Progress emitConsumerTile(mlir::OpBuilder &builder, Progress progress);
+  /// Q and the entries of a tile.
+  State emitEntries(mlir::OpBuilder &builder, State state);
   void emitRowValues(mlir::OpBuilder &builder);
-  /// Maps row values to the arguments of a map's region that start at `first`.
+  /// Maps row values to arguments of a map's region, which are in the order of rowValues.
   void bindRow(mlir::ValueRange arguments);
 
   State emitSkip(mlir::OpBuilder &builder, const EntryScalars &entry, State state);
   /// Gives the number of the first entry after the stretch and the state.
   std::pair<mlir::Value, State> emitStretch(mlir::OpBuilder &builder, mlir::Value entryNumber,
                                             const EntryScalars &entry, State state);
+  /// S of one block, under way.
+  mlir::Value emitScoresProduct(mlir::OpBuilder &builder, mlir::Value use);
   mlir::Value emitFirstScores(mlir::OpBuilder &builder, const EntryScalars &entry,
                               const State &state);
   std::pair<State, mlir::Value> emitBlocks(mlir::OpBuilder &builder, BlockKind kind,
@@ -86,6 +125,10 @@ private:
   std::pair<State, mlir::Value> emitBlock(mlir::OpBuilder &builder, BlockKind kind,
                                           const EntryScalars &entry, mlir::Value key, State state,
                                           mlir::Value weights);
+  void emitScoreRegion(mlir::OpBuilder &builder, ScoreOp region, mlir::Value score, mlir::Value key,
+                       mlir::Value column);
+  mlir::Value emitSoftCap(mlir::OpBuilder &builder, SoftCapOp op);
+  mlir::Value emitAlibi(mlir::OpBuilder &builder, AlibiOp op, mlir::Value key, mlir::Value column);
   mlir::Value emitScore(mlir::OpBuilder &builder, mlir::Value scores, mlir::Value key);
   /// Bits of the kept elements of a partial block.
   mlir::Value emitKeep(mlir::OpBuilder &builder, mlir::Value key);
@@ -100,28 +143,34 @@ private:
                       mlir::Value sum);
   mlir::Value emitRescale(mlir::OpBuilder &builder, mlir::Value o, mlir::Value factor);
   mlir::Value emitLazyRescale(mlir::OpBuilder &builder, mlir::Value o, mlir::Value factor);
+  /// P as operand of the second product.
+  mlir::Value toWeights(mlir::OpBuilder &builder, mlir::Value weights);
   void emitEpilogue(mlir::OpBuilder &builder, const State &state);
   void emitCounters(mlir::OpBuilder &builder, const State &state);
   mlir::Value groupClass(TileEmitter &e, mlir::Value classes);
   void count(TileEmitter &e, State &state, BlockKind kind);
 
   mlir::Type fragment(int64_t cols);
+  mlir::Type pendingOf(int64_t cols);
   mlir::Type rowsOf(mlir::Type element, bool partial = false);
 
   KernelOp kernel;
   const TileShapeInfo &shape;
   bool countTiles;
   MaskForm form;
-  bool folded;          ///< the scale goes into the exponent
-  bool overlap;         ///< regions are straight-line, so a product may be under way beside them
-  double exponentScale; ///< of a score in exp2
+  bool folded;            ///< the scale goes into the exponent
+  bool overlap;           ///< regions are straight-line, so a product may be under way beside them
+  bool rowsBesideProduct; ///< what rows need is read while the first product runs
+  double exponentScale;   ///< of a score in exp2
 
   mlir::Value args, mapQ, mapK, mapV, ringQ, ringK, ringV;
+  mlir::Value queue; ///< of claimed work items; null unless the shape claims
   // Of the row groups.
   std::unique_ptr<GpuContext> context;
   std::unique_ptr<RegionEmitter> regions;
   TileScalars tile;
   mlir::Value group, scale, visibleTable;
+  mlir::Value qUse, qOperand;                ///< Q of the tile: its slot, or its registers
   mlir::Value groupRows;                     ///< valid rows of the group (i32)
   llvm::SmallVector<mlir::Value> rowSources; ///< results of attn.per row
   llvm::SmallVector<mlir::Value> rowValues;  ///< q, token, then those of rowSources

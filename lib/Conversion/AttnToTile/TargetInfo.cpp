@@ -9,26 +9,47 @@
 
 using namespace attn;
 
-// Tile shapes of sm_90a. A thread of a consumer holds keyTile / 2 registers of S, keyTile / 4 of P
-// and dim / 2 of O, which with about 24 more must fit its share (65536 registers an SM; setmaxnreg
-// counts in steps of 8): 240 with two consumer warpgroups beside a producer of 24, 160 with three
-// beside 32. K and V of two stages each and Q take 2 (groups * 64 + 4 * keyTile) dim bytes of
-// shared memory: 88, 160 and 192 KiB.
-//   64: 192 x 128. Measured (H200, dense): 13 % over two warpgroups with 128 x 192. Code per
-//   element
-//       spills there (ptxas 13.0: 132 bytes for ALiBi), so it gets two warpgroups.
-//  128: 128 x 128. Measured: 176 keys are equal at long sequences and 2 to 3 % behind at 4096. 64
-//       keys for predicates, which spill at 128.
-//  256: 128 x 64. Measured: 1 to 4 % ahead of 80 keys for windows and ranges, 0 to 1 % behind for
-//       dense; 80 keys also leave no shared memory for more.
-// Lazy rescale, measured (16384 tokens, dense and causal): 256 gains 2 %, 64 up to 1 %, 128 loses
-// 4 %.
+// Shapes and schedules of sm_90a. A thread of a consumer holds keyTile / 2 registers of S,
+// keyTile / 4 of P, dim / 2 of O and dim / 4 of Q if it holds Q, which with about 24 more must fit
+// its share: what a CTA gets at launch (a multiple of 8 a thread out of 65536) is dealt out again.
+// With two consumer warpgroups 504: the producer needs 40 (ptxas 13.0 spills at 24), which leaves
+// 232 each; with three 512: 32 and 160. K and V of two stages each and Q take 2 (groups * 64 + 4 *
+// keyTile) dim bytes of shared memory: 88, 160 and 192 or 224 KiB.
+//
+// Measured on H200s, 16384 tokens unless said, burst / sustained (docs/performance.md says how);
+// ratios are to cuDNN in the same run. "Before": kernels of the same structure made by hand.
+//
+// 64: 192 x 128 is 13 % over two warpgroups with 128 x 192 (before). Turns: 2 to 3 % for dense
+// (before); for causal masks 1.174 / 1.153 with them, 1.201 / 1.163 without. Claims for dense: up
+// to 2.5 % at 4096 tokens (before). Code per element spills with three warpgroups (132 bytes for
+// ALiBi), so it gets two.
+//
+// 128: 176 keys are equal at long sequences and 2 to 3 % behind at 4096 (before). Q in registers:
+// dense 0.923 -> 1.003 of FlashAttention-3 (before). Lazy rescale loses 4 %. Predicates spill with
+// 128 keys, so they get 64.
+//
+// 256: 64 keys are 1 to 4 % ahead of 80 for windows and ranges, 0 to 1 % behind for dense (before).
+// A slack of 2^8 instead of 0: dense 1.091 / 1.084 -> 1.101 / 1.097 and at 4096 tokens 1.036
+// / 1.030
+// -> 1.058 / 1.060, causal 1.238 / 1.169 -> 1.246 / 1.212.
+static constexpr ElementWork kBits = ElementWork::Bits, kScore = ElementWork::Score,
+                             kPredicate = ElementWork::Predicate;
+static constexpr MaskShape kEverything = MaskShape::Everything, kPrefixes = MaskShape::Prefixes,
+                           kAny = MaskShape::Any;
+static constexpr int64_t kAlways = TileShapeInfo::kAlways;
+// Columns: dim, work, masks; groups, keyTile, stages, registers; claims, takesTurns,
+// queryInRegisters, rescaleSlack.
 static constexpr TileShapeInfo kHopperShapes[] = {
-    {64, ElementWork::Bits, 3, 128, 2, 32, 160, true},
-    {64, ElementWork::Predicate, 2, 128, 2, 24, 240, true},
-    {128, ElementWork::Score, 2, 128, 2, 24, 240, false},
-    {128, ElementWork::Predicate, 2, 64, 2, 24, 240, false},
-    {256, ElementWork::Predicate, 2, 64, 2, 24, 240, true},
+    {64, kBits, kEverything, 3, 128, 2, 32, 160, true, true, false, 0},
+    {64, kBits, kAny, 3, 128, 2, 32, 160, true, false, false, 0},
+    {64, kPredicate, kAny, 2, 128, 2, 40, 232, true, false, false, 0},
+    {128, kBits, kEverything, 2, 128, 2, 40, 232, false, false, true, kAlways},
+    {128, kBits, kAny, 2, 128, 2, 40, 232, true, false, true, kAlways},
+    {128, kScore, kAny, 2, 128, 2, 40, 232, true, false, false, kAlways},
+    {128, kPredicate, kAny, 2, 64, 2, 40, 232, true, false, false, kAlways},
+    {256, kBits, kEverything, 2, 80, 2, 40, 232, false, true, false, 8},
+    {256, kBits, kPrefixes, 2, 64, 2, 40, 232, true, true, false, 8},
+    {256, kPredicate, kAny, 2, 64, 2, 40, 232, true, false, false, 8},
 };
 
 // 227 KiB: the CUDA C++ programming guide's maximum shared memory of a block at compute
@@ -37,9 +58,9 @@ static const TargetInfo kTargets[] = {
     {"sm_90a", "+ptx86", 232448, kHopperShapes},
 };
 
-const TileShapeInfo *TargetInfo::findShape(int64_t dim, ElementWork work) const {
+const TileShapeInfo *TargetInfo::findShape(int64_t dim, ElementWork work, MaskShape masks) const {
   for (const TileShapeInfo &shape : shapes)
-    if (shape.dim == dim && work <= shape.work)
+    if (shape.dim == dim && work <= shape.work && masks <= shape.masks)
       return &shape;
   return nullptr;
 }

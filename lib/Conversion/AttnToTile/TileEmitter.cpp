@@ -12,24 +12,9 @@ Value TileEmitter::i32(int64_t value) {
 Value TileEmitter::i64(int64_t value) {
   return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(value));
 }
-Value TileEmitter::index(int64_t value) {
-  return arith::ConstantIndexOp::create(builder, loc, value);
-}
-Value TileEmitter::f32(double value) {
-  return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(builder.getF32Type(), value));
-}
-Value TileEmitter::add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
-Value TileEmitter::sub(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
-Value TileEmitter::mul(Value a, Value b) { return arith::MulIOp::create(builder, loc, a, b); }
 Value TileEmitter::div(Value a, Value b) { return arith::DivUIOp::create(builder, loc, a, b); }
 Value TileEmitter::rem(Value a, Value b) { return arith::RemUIOp::create(builder, loc, a, b); }
-Value TileEmitter::min(Value a, Value b) { return arith::MinSIOp::create(builder, loc, a, b); }
-Value TileEmitter::max(Value a, Value b) { return arith::MaxSIOp::create(builder, loc, a, b); }
-Value TileEmitter::both(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
 Value TileEmitter::either(Value a, Value b) { return arith::OrIOp::create(builder, loc, a, b); }
-Value TileEmitter::cmp(arith::CmpIPredicate predicate, Value a, Value b) {
-  return arith::CmpIOp::create(builder, loc, predicate, a, b);
-}
 Value TileEmitter::select(Value condition, Value a, Value b) {
   return arith::SelectOp::create(builder, loc, condition, a, b);
 }

@@ -2,8 +2,6 @@
 
 #include "attn/Conversion/Regions/RegionEmitter.h"
 
-#include "attn/Dialect/Attn/IR/AttnOps.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -17,6 +15,58 @@ using Predicate = arith::CmpIPredicate;
 void RegionEmitter::emitBlock(OpBuilder &builder, Block &block) {
   for (Operation &op : block.without_terminator())
     emitOp(builder, op);
+}
+
+void RegionEmitter::emitKernelValues(OpBuilder &builder, KernelOp kernel) {
+  for (Operation &op : kernel.getBody().front())
+    if (!isa<MaskOp, ScoreOp, BoundsOp, PerOp>(op))
+      emitOp(builder, op);
+}
+
+void RegionEmitter::emitPer(OpBuilder &builder, KernelOp kernel, Level level) {
+  for (auto per : kernel.getBody().getOps<PerOp>()) {
+    if (per.getLevel() != level)
+      continue;
+    emitRegion(builder, per.getBody());
+    for (auto [i, result] : llvm::enumerate(per.getResults()))
+      context.getMapping().map(result, yielded(per.getBody(), i));
+  }
+}
+
+void RegionEmitter::emitRegion(OpBuilder &builder, Region &region, Value score) {
+  for (BlockArgument argument : region.getArguments()) {
+    Value value;
+    switch (*getIndexRole(argument)) {
+    case IndexRole::S:
+      value = score;
+      break;
+    case IndexRole::B:
+      value = context.b;
+      break;
+    case IndexRole::H:
+      value = context.h;
+      break;
+    case IndexRole::Q:
+      value = context.q;
+      break;
+    case IndexRole::K:
+      value = context.k;
+      break;
+    }
+    context.getMapping().map(argument, value);
+  }
+  emitBlock(builder, region.front());
+}
+
+Value RegionEmitter::yielded(Region &region, unsigned i) const {
+  return context.lookup(region.front().getTerminator()->getOperand(i));
+}
+
+Value RegionEmitter::emitScale(OpBuilder &builder, KernelOp kernel) const {
+  if (auto param = kernel.getScaleParam())
+    return context.lookup(kernel.getBody().getArgument(*param));
+  auto literal = builder.getFloatAttr(builder.getF32Type(), kernel.getLiteralScale());
+  return arith::ConstantOp::create(builder, kernel.getLoc(), literal);
 }
 
 void RegionEmitter::emitOp(OpBuilder &builder, Operation &op) {

@@ -98,6 +98,13 @@ LogicalResult KernelLowering::emitOp(Operation &op) {
       .Case<ReleaseOp>([&](auto o) { return done([&] { emitRelease(o); }); })
       .Case<HideOp>([&](auto o) { return done([&] { emitHide(o); }); })
       .Case<HideUnseenOp>([&](auto o) { return done([&] { emitHideUnseen(o); }); })
+      .Case<PushOp>([&](auto o) { return done([&] { emitPush(o); }); })
+      .Case<PopOp>([&](auto o) { return done([&] { emitPop(o); }); })
+      .Case<ClaimOp>([&](auto o) { return done([&] { emitClaim(o); }); })
+      .Case<AwaitTurnOp>([&](auto) { return done([&] { emitAwaitTurn(); }); })
+      .Case<PassTurnOp>([&](auto) { return done([&] { emitPassTurn(group); }); })
+      .Case<LoadOperandOp>([&](auto o) { return done([&] { emitLoadOperand(o); }); })
+      .Case<MmaOperandOp>([&](auto o) { return done([&] { emitMmaOperand(o); }); })
       .Case<MmaSharedOp>([&](auto o) { return done([&] { emitMmaShared(o); }); })
       .Case<MmaRegisterOp>([&](auto o) { return done([&] { emitMmaRegister(o); }); })
       .Case<WaitMmaOp>([&](auto o) { return done([&] { emitWaitMma(o); }); })
@@ -112,7 +119,9 @@ LogicalResult KernelLowering::emitOp(Operation &op) {
       .Case<SelectOp>([&](auto o) { return done([&] { emitSelect(o); }); })
       .Case<StoreOp>([&](auto o) { return done([&] { emitStore(o); }); })
       .Case<StoreRowsOp>([&](auto o) { return done([&] { emitStoreRows(o); }); })
-      .Case<ThreadIdOp>([&](auto o) { return done([&] { bind(o, {thread}); }); })
+      .Case<ThreadIdOp>([&](auto o) { return done([&] { bind(o, {emitThreadId()}); }); })
+      .Case<GridSizeOp>(
+          [&](auto o) { return done([&] { bind(o, {e.emit<NVVM::GridDimXOp>(o.getType())}); }); })
       .Case<BlockIdOp>(
           [&](auto o) { return done([&] { bind(o, {e.emit<NVVM::BlockIdXOp>(o.getType())}); }); })
       .Default([&](Operation *o) -> LogicalResult {

@@ -120,13 +120,23 @@ void Emitter::barrier(Value id, Value threads) {
   NVVM::BarrierOp::create(builder, loc, Type(), id, threads, NVVM::BarrierReductionAttr(), Value());
 }
 
-void Emitter::waitParity(Value barrierAddress, Value parity) {
+void Emitter::barrierArrive(Value id, Value threads) {
+  assembly("bar.arrive $0, $1;", "r,r", {id, threads}, {});
+}
+
+Value Emitter::toGlobal(Value pointer) {
+  auto global = LLVM::LLVMPointerType::get(getContext(), /*addressSpace=*/1);
+  if (pointer.getType() == global)
+    return pointer;
+  return emit<LLVM::AddrSpaceCastOp>(global, pointer);
+}
+
+void Emitter::waitParity(const SharedAddress &barrier, Value parity) {
   // Labels inside braces are local to the statement. PTX ISA, mbarrier.try_wait: may give up after
   // a while, hence the loop.
-  assembly("{\n.reg .pred P;\nWAIT:\n"
-           "mbarrier.try_wait.parity.shared::cta.b64 P, [$0], $1;\n"
-           "@P bra DONE;\nbra WAIT;\nDONE:\n}",
-           "r,r", {barrierAddress, parity}, {});
+  assembly("{\n.reg .pred P;\nWAIT:\nmbarrier.try_wait.parity.shared::cta.b64 P, " +
+               barrier.text(0) + ", $1;\n@P bra DONE;\nbra WAIT;\nDONE:\n}",
+           "r,r", {barrier.base, parity}, {});
 }
 
 //===----------------------------------------------------------------------===//

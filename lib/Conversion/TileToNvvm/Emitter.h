@@ -8,10 +8,24 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
 
+#include <string>
+
 namespace attn::tile {
 
 using IntPredicate = mlir::LLVM::ICmpPredicate;
 using FloatPredicate = mlir::LLVM::FCmpPredicate;
+
+/// A place in shared memory. What is known when the kernel is compiled stays in the instruction: it
+/// takes no register.
+struct SharedAddress {
+  mlir::Value base; ///< i32
+  int64_t offset = 0;
+
+  /// "[$operand+offset]"
+  std::string text(int64_t operand) const {
+    return "[$" + std::to_string(operand) + "+" + std::to_string(offset) + "]";
+  }
+};
 
 class Emitter {
 public:
@@ -76,10 +90,14 @@ public:
   /// The value of lane (own xor `mask`), f32 or i32. All lanes of the warp.
   mlir::Value shuffleXor(mlir::Value a, int64_t mask);
   mlir::Value shuffleFirst(mlir::Value a);
+  /// A pointer to global memory in its address space.
+  mlir::Value toGlobal(mlir::Value pointer);
   /// bar.sync: named barrier `id` of `threads` threads.
   void barrier(mlir::Value id, mlir::Value threads);
+  /// bar.arrive: does not wait.
+  void barrierArrive(mlir::Value id, mlir::Value threads);
   /// mbarrier.try_wait in a loop, until the phase of that parity is over.
-  void waitParity(mlir::Value barrierAddress, mlir::Value parity);
+  void waitParity(const SharedAddress &barrier, mlir::Value parity);
 
   // Blocks.
   mlir::Block *newBlock(mlir::TypeRange arguments = {});

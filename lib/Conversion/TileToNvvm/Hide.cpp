@@ -9,10 +9,6 @@
 using namespace mlir;
 using namespace attn::tile;
 
-/// Named barriers of the row groups (PTX ISA, bar: 0 to 15; 0 is the one of all threads): 1 to
-/// groups for one row group each, after them one for each set of row groups.
-static constexpr int64_t kFirstGroupBarrier = 1;
-
 Value KernelLowering::emitLoadSharedIf(Value condition, Value address) {
   return e.assembly("{\n.reg .pred P;\nsetp.ne.b32 P, $1, 0;\nmov.b32 $0, 0;\n"
                     "@P ld.shared.b32 $0, [$2];\n}",
@@ -20,13 +16,13 @@ Value KernelLowering::emitLoadSharedIf(Value condition, Value address) {
 }
 
 void KernelLowering::emitMeetGroup() {
-  e.barrier(e.add(group, e.i32(kFirstGroupBarrier)), e.i32(128));
+  e.barrier(e.add(group, e.i32(barriers.ofGroup(0))), e.i32(128));
 }
 
 /// A barrier for each set of more than one group, with its number and its threads as constants.
 void KernelLowering::emitMeetSharing(Value sharing, int64_t groups) {
   Block *after = e.newBlock();
-  int64_t number = kFirstGroupBarrier + groups;
+  int64_t number = barriers.ofSets();
   for (int64_t set = 0; set < int64_t(1) << groups; ++set) {
     int64_t members = llvm::popcount(static_cast<uint64_t>(set));
     if (members < 2)
@@ -77,7 +73,7 @@ void KernelLowering::emitZeroRows(const Ring &ring, Value stage, function_ref<Va
 void KernelLowering::emitHide(HideOp op) {
   const Ring &ring = ringOf(op.getRing());
   Value bitmap = lookupOne(op.getBitmap());
-  Slot slot = slotOf(ring, lookupOne(op.getUse()));
+  Slot slot = slotOf(ring.type.getStages(), lookupOne(op.getUse()));
   auto isSeen = [&](Value row) {
     OpBuilder &b = e.getBuilder();
     Value place = LLVM::GEPOp::create(b, e.getLoc(), bitmap.getType(), b.getI32Type(), bitmap,
@@ -94,7 +90,7 @@ void KernelLowering::emitHide(HideOp op) {
 /// again when the rows are zero, so that nobody writes words for a later use while another reads.
 void KernelLowering::emitHideUnseen(HideUnseenOp op) {
   const Ring &ring = ringOf(op.getRing());
-  Slot slot = slotOf(ring, lookupOne(op.getUse()));
+  Slot slot = slotOf(ring.type.getStages(), lookupOne(op.getUse()));
   Value sharing = lookupOne(op.getSharing());
   const Values &bits = lookup(op.getBits());
   int64_t words = bits.size() / 2, groups = kernel.getConsumers().getGroups();

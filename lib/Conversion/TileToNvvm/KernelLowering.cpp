@@ -25,6 +25,16 @@ SharedLayout SharedLayout::get(KernelOp kernel) {
     ring.empty = at + barriers;
     at += 2 * barriers;
   }
+  auto queues = kernel.getBody().getOps<QueueOp>();
+  for (QueueOp op : queues) {
+    int64_t barriers = 8 * op.getResult().getType().getStages();
+    layout.queues.push_back({at, at + barriers, 0});
+    at += 2 * barriers;
+  }
+  for (auto [op, queue] : llvm::zip(queues, layout.queues)) {
+    queue.values = at;
+    at += 4 * op.getResult().getType().getStages();
+  }
   for (auto [op, ring] : llvm::zip(ops, layout.rings)) {
     if (llvm::none_of(op.getResult().getUsers(), llvm::IsaPred<HideUnseenOp>))
       continue;
@@ -39,7 +49,10 @@ SharedLayout SharedLayout::get(KernelOp kernel) {
 
 KernelLowering::KernelLowering(KernelOp kernel, LLVM::LLVMFuncOp function,
                                LLVM::AddressOfOp sharedMemory)
-    : kernel(kernel), function(function), layout(SharedLayout::get(kernel)), e(sharedMemory) {
+    : kernel(kernel), function(function),
+      layout(SharedLayout::get(kernel)), barriers{static_cast<int64_t>(
+                                             kernel.getConsumers().getGroups())},
+      e(sharedMemory) {
   this->sharedMemory =
       e.emit<LLVM::PtrToIntOp>(e.getBuilder().getI32Type(), sharedMemory.getResult());
   for (auto [source, argument] :
@@ -64,6 +77,12 @@ LogicalResult KernelLowering::run() {
   return success();
 }
 
+void KernelLowering::initBarriers(int64_t at, int64_t stages, int64_t arrivals) {
+  for (int64_t stage = 0; stage < stages; ++stage)
+    e.assembly("mbarrier.init.shared::cta.b64 [$0], $1;", "r,r",
+               {e.add(sharedMemory, e.i32(at + 8 * stage)), e.i32(arrivals)}, {});
+}
+
 /// Thread 0 initialises the barriers, then all threads meet.
 void KernelLowering::emitEntry() {
   Type i32 = e.getBuilder().getI32Type();
@@ -73,15 +92,15 @@ void KernelLowering::emitEntry() {
   Block *init = e.newBlock(), *ready = e.newBlock();
   e.branchIf(e.cmp(IntPredicate::eq, threadInCta, e.i32(0)), init, ready);
   e.enter(init);
-  auto initBarrier = [&](int64_t at, int64_t arrivals) {
-    e.assembly("mbarrier.init.shared::cta.b64 [$0], $1;", "r,r",
-               {e.add(sharedMemory, e.i32(at)), e.i32(arrivals)}, {});
+  auto initSlots = [&](auto op, const auto &at) {
+    int64_t stages = op.getResult().getType().getStages();
+    initBarriers(at.full, stages, 1);
+    initBarriers(at.empty, stages, op.getArrivals());
   };
   for (auto [op, ring] : llvm::zip(kernel.getBody().getOps<RingOp>(), layout.rings))
-    for (int64_t stage = 0; stage < op.getResult().getType().getStages(); ++stage) {
-      initBarrier(ring.full + 8 * stage, 1);
-      initBarrier(ring.empty + 8 * stage, op.getArrivals());
-    }
+    initSlots(op, ring);
+  for (auto [op, queue] : llvm::zip(kernel.getBody().getOps<QueueOp>(), layout.queues))
+    initSlots(op, queue);
   // PTX ISA, membar/fence: makes the initialised barriers visible to the async proxy.
   e.assembly("fence.mbarrier_init.release.cluster;", "", {}, {});
   e.branch(ready);
@@ -97,17 +116,16 @@ void KernelLowering::bindRings() {
   // 64 columns.
   constexpr int64_t common = (int64_t(1) << 62) | (int64_t(1024 / 16) << 32);
   for (auto [op, at] : llvm::zip(kernel.getBody().getOps<RingOp>(), layout.rings)) {
-    Ring ring{op.getResult().getType(), at, {}, {}, {}, {}, {}};
-    auto address = [&](int64_t offset) { return e.add(sharedMemory, e.i32(offset)); };
-    ring.data = address(at.data);
-    ring.full = address(at.full);
-    ring.empty = address(at.empty);
+    Ring ring{op.getResult().getType(), at, {}, {}, {}};
+    ring.data = e.add(sharedMemory, e.i32(at.data));
     Value start = e.zext64(e.lshr(e.bitAnd(ring.data, e.i32(0x3FFFF)), e.i32(4)));
     int64_t columnGroup = ring.type.getRows() * 128 / 16;
     ring.kMajor = e.bitOr(start, e.i64(common | (int64_t(1) << 16)));
     ring.mnMajor = e.bitOr(start, e.i64(common | (columnGroup << 16)));
     rings[op.getResult()] = ring;
   }
+  for (auto [op, at] : llvm::zip(kernel.getBody().getOps<QueueOp>(), layout.queues))
+    queues[op.getResult()] = {op.getResult().getType(), at};
 }
 
 LogicalResult KernelLowering::emitProducer() {
@@ -119,7 +137,6 @@ LogicalResult KernelLowering::emitProducer() {
   Block *work = e.newBlock();
   e.branchIf(e.cmp(IntPredicate::eq, warpInCta, e.i32(0)), work, done);
   e.enter(work);
-  thread = lane;
   bindRings();
   if (failed(emitBlock(op.getBody().front())))
     return failure();
@@ -139,6 +156,17 @@ LogicalResult KernelLowering::emitConsumers() {
   firstColumn = e.shl(e.bitAnd(lane, e.i32(3)), e.i32(1));
   bindRings();
   bind(op.getBody().getArgument(0), {group});
+  WalkResult turns = op.walk([](AwaitTurnOp) { return WalkResult::interrupt(); });
+  if (turns.wasInterrupted()) {
+    // The first turn is group 0's: as if the last group had just had its own.
+    Block *last = e.newBlock(), *start = e.newBlock();
+    Value lastGroup = e.i32(op.getGroups() - 1);
+    e.branchIf(e.cmp(IntPredicate::eq, group, lastGroup), last, start);
+    e.enter(last);
+    emitPassTurn(lastGroup);
+    e.branch(start);
+    e.enter(start);
+  }
   if (failed(emitBlock(op.getBody().front())))
     return failure();
   e.branch(done);

@@ -16,16 +16,30 @@ namespace attn::tile {
 
 /// Where things lie in dynamic shared memory, in bytes from its start: the rings in order, each
 /// 1024-byte aligned as the 128-byte swizzle repeats (PTX ISA, tensor swizzling modes), then the
-/// barriers, then the scratch memory of tile.hide_unseen.
+/// barriers, then the values of queues and the scratch memory of tile.hide_unseen.
 struct SharedLayout {
   struct Ring {
     int64_t data, full, empty;
     int64_t scratch; ///< -1: none
   };
+  struct Queue {
+    int64_t full, empty, values;
+  };
   llvm::SmallVector<Ring> rings;
+  llvm::SmallVector<Queue> queues;
   int64_t bytes = 0;
 
   static SharedLayout get(KernelOp kernel);
+};
+
+/// Named barriers (PTX ISA, bar: 0 to 15; 0 is the one of all threads): 1 to groups for one row
+/// group each, after them one for the turn of each, then one for each set of more row groups.
+struct NamedBarriers {
+  int64_t groups;
+
+  int64_t ofGroup(int64_t group) const { return 1 + group; }
+  int64_t ofTurn(int64_t group) const { return 1 + groups + group; }
+  int64_t ofSets() const { return 1 + 2 * groups; }
 };
 
 using Values = llvm::SmallVector<mlir::Value>;
@@ -43,8 +57,12 @@ private:
   struct Ring {
     RingType type;
     SharedLayout::Ring at;
-    mlir::Value data, full, empty; ///< addresses in shared memory (i32)
-    mlir::Value kMajor, mnMajor;   ///< wgmma descriptors of stage 0 (i64)
+    mlir::Value data;            ///< address in shared memory (i32)
+    mlir::Value kMajor, mnMajor; ///< wgmma descriptors of stage 0 (i64)
+  };
+  struct Queue {
+    QueueType type;
+    SharedLayout::Queue at;
   };
   struct Slot {
     mlir::Value stage, parity; ///< i32
@@ -55,6 +73,7 @@ private:
   llvm::LogicalResult emitProducer();
   llvm::LogicalResult emitConsumers();
   void bindRings();
+  void initBarriers(int64_t at, int64_t stages, int64_t arrivals);
 
   // Control flow (ControlFlow.cpp).
   llvm::LogicalResult emitBlock(mlir::Block &block);
@@ -74,9 +93,9 @@ private:
 
   // Rings and products (Rings.cpp, Products.cpp).
   const Ring &ringOf(mlir::Value ring);
-  Slot slotOf(const Ring &ring, mlir::Value use);
-  /// Address of barrier number `stage` of those at `base`.
-  mlir::Value barrierOf(mlir::Value base, mlir::Value stage);
+  Slot slotOf(int64_t stages, mlir::Value use);
+  /// Barrier number `stage` of those at `offset`.
+  SharedAddress barrierOf(int64_t offset, mlir::Value stage);
   mlir::Value stageAddress(const Ring &ring, mlir::Value stage);
   mlir::Value descriptorOf(const Ring &ring, mlir::Value stage, bool kMajor);
   void emitAcquire(AcquireOp op);
@@ -84,9 +103,21 @@ private:
   void emitCopy(CopyOp op);
   void emitWait(WaitOp op);
   void emitRelease(ReleaseOp op);
+  void emitLoadOperand(LoadOperandOp op);
   void emitMmaShared(MmaSharedOp op);
+  void emitMmaOperand(MmaOperandOp op);
   void emitMmaRegister(MmaRegisterOp op);
   void emitWaitMma(WaitMmaOp op);
+
+  // Work and turns (Handover.cpp).
+  void emitPush(PushOp op);
+  void emitPop(PopOp op);
+  void emitClaim(ClaimOp op);
+  void emitAwaitTurn();
+  void emitPassTurn(mlir::Value from);
+  mlir::Value emitThreadId();
+  void emitMeetWarp();
+  void arriveByFirstLane(const SharedAddress &barrier);
 
   // Hidden rows (Hide.cpp).
   void emitHide(HideOp op);
@@ -122,17 +153,20 @@ private:
   KernelOp kernel;
   mlir::LLVM::LLVMFuncOp function;
   SharedLayout layout;
+  NamedBarriers barriers;
   Emitter e;
   mlir::Block *done;
   mlir::Value sharedMemory; ///< address (i32)
   mlir::Value threadInCta;
-  mlir::Value warpInCta;    ///< the same in all lanes, also for the compiler
-  mlir::Value lane, thread; ///< thread: number in the role
+  mlir::Value warpInCta; ///< the same in all lanes, also for the compiler
+  mlir::Value lane;
   // In a row group.
   mlir::Value group;
+  mlir::Value thread;      ///< 0 to 127
   mlir::Value firstRow;    ///< of the two rows of the thread; the other is 8 below
   mlir::Value firstColumn; ///< 2 (lane mod 4)
   llvm::DenseMap<mlir::Value, Ring> rings;
+  llvm::DenseMap<mlir::Value, Queue> queues;
   llvm::DenseMap<mlir::Value, Values> known;
 };
 

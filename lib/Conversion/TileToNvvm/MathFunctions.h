@@ -12,7 +12,7 @@
 //   expm1        2^-21 rel for |x| < 0.4, 2^-19 rel beyond
 //   log2, log    2^-22 abs for 1/2 < x < 2, 2^-21 rel elsewhere
 //   log1p        2^-22 rel for |x| < 0.4, elsewhere as log(1 + x)
-//   tanh         2^-22 rel for |x| < 0.3, 4e-7 abs beyond
+//   tanh         2^-22 rel for |x| < 0.3, 4e-7 abs beyond; with afn 2^-19 and 2^-11 rel
 //   sqrt         correctly rounded
 //   rsqrt        2^-22 rel
 //   sin, cos     2e-7 abs for |x| < 1e9, 2^-14 abs up to 2^52, beyond as of 0

@@ -44,28 +44,83 @@ static SmallVector<Type> floats(MLIRContext *context, int64_t count) {
   return SmallVector<Type>(count, Float32Type::get(context));
 }
 
-void KernelLowering::emitMmaShared(MmaSharedOp op) {
-  const Ring &a = ringOf(op.getA()), &b = ringOf(op.getB());
-  int64_t columns = b.type.getRows(), count = columns / 2;
-  std::string accumulator = registerList(0, count);
+/// Offset of step `step` in a K-major slot of `rows` rows, in units of 16 bytes: 16 columns are 32
+/// bytes; four steps to the next column group.
+static std::string kMajorOffset(int64_t rows, int64_t step) {
+  return std::to_string(step / 4 * rows * 128 / 16 + step % 4 * 2);
+}
+
+/// S = A B^T over steps of 16 columns; `factor` gives the text that prepares the first factor and
+/// its name, `second` is the operand of B's descriptor.
+static std::string
+transposedProduct(attn::tile::RingType b, int64_t second, bool fromRegisters,
+                  function_ref<std::pair<std::string, std::string>(int64_t)> factor) {
+  int64_t columns = b.getRows();
+  std::string accumulator = registerList(0, columns / 2);
   std::string text = "{\n.reg .pred p, q;\n.reg .b64 a, b;\n"
                      "setp.ne.b32 p, 1, 0;\nsetp.ne.b32 q, 0, 0;\nwgmma.fence.sync.aligned;\n";
-  for (int64_t step = 0; step < a.type.getCols() / 16; ++step) {
-    // 16 columns are 32 bytes; four steps to the next column group. In units of 16 bytes.
-    auto offset = [&](const Ring &ring) {
-      return std::to_string(step / 4 * ring.type.getRows() * 128 / 16 + step % 4 * 2);
-    };
-    text += "add.s64 a, $" + std::to_string(count) + ", " + offset(a) + ";\n";
-    text += "add.s64 b, $" + std::to_string(count + 1) + ", " + offset(b) + ";\n";
-    // The first step does not read the accumulator. Neither factor is negated or transposed.
-    text += instruction(columns, b.type.getElement()) + accumulator + ", a, b, " +
-            (step == 0 ? "q" : "p") + ", 1, 1, 0, 0;\n";
+  for (int64_t step = 0; step < b.getCols() / 16; ++step) {
+    auto [prepare, name] = factor(step);
+    text += prepare + "add.s64 b, $" + std::to_string(second) + ", " + kMajorOffset(columns, step) +
+            ";\n";
+    // The first step does not read the accumulator. Neither factor is negated; which one is
+    // transposed is said for those in shared memory.
+    text += instruction(columns, b.getElement()) + accumulator + ", " + name + ", b, " +
+            (step == 0 ? "q" : "p") + (fromRegisters ? ", 1, 1, 0;\n" : ", 1, 1, 0, 0;\n");
   }
-  text += "wgmma.commit_group.sync.aligned;\n}";
-  Value descriptorA = descriptorOf(a, slotOf(a, lookupOne(op.getAUse())).stage, /*kMajor=*/true);
-  Value descriptorB = descriptorOf(b, slotOf(b, lookupOne(op.getBUse())).stage, /*kMajor=*/true);
+  return text + "wgmma.commit_group.sync.aligned;\n}";
+}
+
+void KernelLowering::emitMmaShared(MmaSharedOp op) {
+  const Ring &a = ringOf(op.getA()), &b = ringOf(op.getB());
+  int64_t count = b.type.getRows() / 2;
+  std::string text =
+      transposedProduct(b.type, count + 1, /*fromRegisters=*/false, [&](int64_t step) {
+        return std::pair("add.s64 a, $" + std::to_string(count) + ", " +
+                             kMajorOffset(a.type.getRows(), step) + ";\n",
+                         std::string("a"));
+      });
+  Value descriptorA =
+      descriptorOf(a, slotOf(a.type.getStages(), lookupOne(op.getAUse())).stage, /*kMajor=*/true);
+  Value descriptorB =
+      descriptorOf(b, slotOf(b.type.getStages(), lookupOne(op.getBUse())).stage, /*kMajor=*/true);
   bind(op.getResult(), e.assembly(text, repeat("=f", count) + ",l,l", {descriptorA, descriptorB},
                                   floats(op.getContext(), count)));
+}
+
+void KernelLowering::emitMmaOperand(MmaOperandOp op) {
+  const Ring &b = ringOf(op.getB());
+  Values operands = lookup(op.getA());
+  int64_t count = b.type.getRows() / 2, inputs = operands.size();
+  std::string text =
+      transposedProduct(b.type, count + inputs, /*fromRegisters=*/true, [&](int64_t step) {
+        return std::pair(std::string(), registerList(count + 4 * step, 4));
+      });
+  operands.push_back(
+      descriptorOf(b, slotOf(b.type.getStages(), lookupOne(op.getBUse())).stage, /*kMajor=*/true));
+  std::string constraints = repeat("=f", count) + "," + repeat("r", inputs) + ",l";
+  bind(op.getResult(), e.assembly(text, constraints, operands, floats(op.getContext(), count)));
+}
+
+/// Four 8x8 matrices an instruction (PTX ISA, ldmatrix): lane l gives the address of row l mod 16,
+/// of the first or the last 8 of 16 columns. The 128-byte swizzle moves 16-byte piece p of row r to
+/// p xor (r mod 8).
+void KernelLowering::emitLoadOperand(LoadOperandOp op) {
+  const Ring &ring = ringOf(op.getRing());
+  Slot slot = slotOf(ring.type.getStages(), lookupOne(op.getUse()));
+  Value row = e.add(e.shl(e.bitAnd(warpInCta, e.i32(3)), e.i32(4)), e.bitAnd(lane, e.i32(15)));
+  Value line = e.add(stageAddress(ring, slot.stage), e.shl(row, e.i32(7)));
+  Value half = e.bitXor(e.lshr(lane, e.i32(4)), e.bitAnd(lane, e.i32(7)));
+  Type i32 = e.getBuilder().getI32Type();
+  Values registers;
+  for (int64_t step = 0; step < ring.type.getCols() / 16; ++step) {
+    Value piece = e.shl(e.bitXor(half, e.i32(step % 4 * 2)), e.i32(4));
+    Value at = e.add(e.add(line, piece), e.i32(step / 4 * ring.type.getRows() * 128));
+    llvm::append_range(
+        registers, e.assembly("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$0, $1, $2, $3}, [$4];",
+                              "=r,=r,=r,=r,r", {at}, SmallVector<Type>(4, i32)));
+  }
+  bind(op.getResult(), registers);
 }
 
 void KernelLowering::emitMmaRegister(MmaRegisterOp op) {
@@ -85,7 +140,8 @@ void KernelLowering::emitMmaRegister(MmaRegisterOp op) {
   }
   text += "wgmma.commit_group.sync.aligned;\n}";
   Values operands = a;
-  operands.push_back(descriptorOf(b, slotOf(b, lookupOne(op.getBUse())).stage, /*kMajor=*/false));
+  operands.push_back(
+      descriptorOf(b, slotOf(b.type.getStages(), lookupOne(op.getBUse())).stage, /*kMajor=*/false));
   llvm::append_range(operands, c);
   std::string constraints = repeat("=f", count) + "," + repeat("r", inputs) + ",l" + tied(count);
   bind(op.getResult(), e.assembly(text, constraints, operands, floats(op.getContext(), count)));

@@ -12,8 +12,7 @@ using namespace attn::tile;
 const KernelLowering::Ring &KernelLowering::ringOf(Value ring) { return rings.find(ring)->second; }
 
 /// Stage and phase of a use: its number over the stages, remainder and quotient mod 2.
-KernelLowering::Slot KernelLowering::slotOf(const Ring &ring, Value use) {
-  int64_t stages = ring.type.getStages();
+KernelLowering::Slot KernelLowering::slotOf(int64_t stages, Value use) {
   if (stages == 1)
     return {e.i32(0), e.bitAnd(use, e.i32(1))};
   if (llvm::isPowerOf2_64(stages)) {
@@ -24,8 +23,8 @@ KernelLowering::Slot KernelLowering::slotOf(const Ring &ring, Value use) {
   return {e.sub(use, e.mul(round, e.i32(stages))), e.bitAnd(round, e.i32(1))};
 }
 
-Value KernelLowering::barrierOf(Value base, Value stage) {
-  return e.add(base, e.shl(stage, e.i32(3)));
+SharedAddress KernelLowering::barrierOf(int64_t offset, Value stage) {
+  return {e.add(sharedMemory, e.shl(stage, e.i32(3))), offset};
 }
 
 Value KernelLowering::stageAddress(const Ring &ring, Value stage) {
@@ -38,50 +37,54 @@ Value KernelLowering::descriptorOf(const Ring &ring, Value stage, bool kMajor) {
 }
 
 /// Empty barriers: round r of a stage may start once phase r - 1 is over; the first at once, since
-/// a fresh barrier counts as past a phase of parity 1 (PTX ISA, mbarrier.test_wait).
+/// a fresh barrier counts as past a phase of parity 1 (PTX ISA, mbarrier.test_wait). The lanes meet
+/// first: a lane that issues copies must not get two phases ahead of one that still waits, for
+/// which the parity would then be the old one again.
 void KernelLowering::emitAcquire(AcquireOp op) {
+  emitMeetWarp();
   const Ring &ring = ringOf(op.getRing());
-  Slot slot = slotOf(ring, lookupOne(op.getUse()));
-  e.waitParity(barrierOf(ring.empty, slot.stage), e.bitXor(slot.parity, e.i32(1)));
+  Slot slot = slotOf(ring.type.getStages(), lookupOne(op.getUse()));
+  e.waitParity(barrierOf(ring.at.empty, slot.stage), e.bitXor(slot.parity, e.i32(1)));
 }
 
+/// The lane is read in place: the producer has few registers.
 void KernelLowering::emitExpect(ExpectOp op) {
   const Ring &ring = ringOf(op.getRing());
-  Slot slot = slotOf(ring, lookupOne(op.getUse()));
-  e.assembly("{\n.reg .pred P;\nsetp.eq.u32 P, $2, 0;\n"
-             "@P mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;\n}",
-             "r,r,r", {barrierOf(ring.full, slot.stage), e.i32(ring.type.getStageBytes()), lane},
-             {});
+  Slot slot = slotOf(ring.type.getStages(), lookupOne(op.getUse()));
+  SharedAddress full = barrierOf(ring.at.full, slot.stage);
+  e.assembly("{\n.reg .pred P;\n.reg .b32 l;\nmov.u32 l, %laneid;\nsetp.eq.u32 P, l, 0;\n"
+             "@P mbarrier.arrive.expect_tx.shared::cta.b64 _, " +
+                 full.text(0) + ", $1;\n}",
+             "r,r", {full.base, e.i32(ring.type.getStageBytes())}, {});
 }
 
 void KernelLowering::emitCopy(CopyOp op) {
   const Ring &ring = ringOf(op.getRing());
-  Slot slot = slotOf(ring, lookupOne(op.getUse()));
+  Slot slot = slotOf(ring.type.getStages(), lookupOne(op.getUse()));
   Value columnGroup = lookupOne(op.getColumnGroup());
   Value target =
       e.add(stageAddress(ring, slot.stage), e.mul(columnGroup, e.i32(ring.type.getRows() * 128)));
   target = e.add(target, e.shl(lookupOne(op.getAt()), e.i32(7)));
+  SharedAddress full = barrierOf(ring.at.full, slot.stage);
   // PTX ISA, cp.async.bulk.tensor: .shared::cta as target since 8.6; bytes outside the tensor are
   // written as zeros and count.
   e.assembly("cp.async.bulk.tensor.5d.shared::cta.global.mbarrier::complete_tx::bytes "
-             "[$0], [$1, {$3, $4, $5, $6, $7}], [$2];",
+             "[$0], [$1, {$3, $4, $5, $6, $7}], " +
+                 full.text(2) + ";",
              "r,l,r,r,r,r,r,r",
-             {target, lookupOne(op.getMap()), barrierOf(ring.full, slot.stage), e.i32(0),
-              lookupOne(op.getRow()), columnGroup, lookupOne(op.getHead()),
-              lookupOne(op.getPage())},
+             {target, lookupOne(op.getMap()), full.base, e.i32(0), lookupOne(op.getRow()),
+              columnGroup, lookupOne(op.getHead()), lookupOne(op.getPage())},
              {});
 }
 
 void KernelLowering::emitWait(WaitOp op) {
   const Ring &ring = ringOf(op.getRing());
-  Slot slot = slotOf(ring, lookupOne(op.getUse()));
-  e.waitParity(barrierOf(ring.full, slot.stage), slot.parity);
+  Slot slot = slotOf(ring.type.getStages(), lookupOne(op.getUse()));
+  e.waitParity(barrierOf(ring.at.full, slot.stage), slot.parity);
 }
 
 void KernelLowering::emitRelease(ReleaseOp op) {
   const Ring &ring = ringOf(op.getRing());
-  Slot slot = slotOf(ring, lookupOne(op.getUse()));
-  e.assembly("{\n.reg .pred P;\nsetp.eq.u32 P, $1, 0;\n"
-             "@P mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
-             "r,r", {barrierOf(ring.empty, slot.stage), lane}, {});
+  Slot slot = slotOf(ring.type.getStages(), lookupOne(op.getUse()));
+  arriveByFirstLane(barrierOf(ring.at.empty, slot.stage));
 }

@@ -7,13 +7,6 @@
 using namespace mlir;
 using namespace attn::tile;
 
-static Value toGlobal(Emitter &e, Value pointer) {
-  auto global = LLVM::LLVMPointerType::get(e.getContext(), /*addressSpace=*/1);
-  if (pointer.getType() == global)
-    return pointer;
-  return e.emit<LLVM::AddrSpaceCastOp>(global, pointer);
-}
-
 static Value byteOffset(Emitter &e, Value pointer, Value offset) {
   return LLVM::GEPOp::create(e.getBuilder(), e.getLoc(), pointer.getType(),
                              e.getBuilder().getI8Type(), pointer, ArrayRef<LLVM::GEPArg>{offset});
@@ -39,7 +32,7 @@ static void transposeQuad(Emitter &e, MutableArrayRef<Value> v, Value isOdd, Val
 
 void KernelLowering::emitStore(StoreOp op) {
   Values packed = packPairs(lookup(op.getFragment()), op.getElement());
-  Value base = toGlobal(e, lookupOne(op.getBase()));
+  Value base = e.toGlobal(lookupOne(op.getBase()));
   Value stride = e.shl(lookupOne(op.getStride()), e.i64(1)), rows = lookupOne(op.getRows());
   Value quadLane = e.bitAnd(lane, e.i32(3));
   auto bit = [&](int64_t mask) {
@@ -65,7 +58,7 @@ void KernelLowering::emitStore(StoreOp op) {
 }
 
 void KernelLowering::emitStoreRows(StoreRowsOp op) {
-  Value base = toGlobal(e, lookupOne(op.getBase())), rows = lookupOne(op.getRows());
+  Value base = e.toGlobal(lookupOne(op.getBase())), rows = lookupOne(op.getRows());
   Value isFirst = e.cmp(IntPredicate::eq, e.bitAnd(lane, e.i32(3)), e.i32(0));
   for (auto [r, value] : llvm::enumerate(lookup(op.getValues()))) {
     Value row = e.add(firstRow, e.i32(8 * r));

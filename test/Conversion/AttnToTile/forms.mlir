@@ -6,19 +6,35 @@
 // RUN: attn-opt %s --attn-mask-passes --convert-attn-to-tile=count-tiles=true \
 // RUN:   | FileCheck %s --check-prefix=COUNT
 
-// Rings of the shape for dim 128: two row groups, 128 keys.
-// CHECK-LABEL: tile.kernel @attn.forward.dense words(15)
+// Rings of the shape for dim 128: two row groups, 128 keys. Tiles cost the same, so that every CTA takes
+// every grid-th of them and no number is handed over.
+// CHECK-LABEL: tile.kernel @attn.forward.dense words(17)
 // CHECK: %[[Q:.*]] = tile.ring arrivals(4) : <2 x 64x128xf16>
 // CHECK: %[[K:.*]] = tile.ring arrivals(8) : <2 x 128x128xf16>
 // CHECK: %[[V:.*]] = tile.ring arrivals(8) : <2 x 128x128xf16>
-// CHECK: tile.producer registers(24)
+// CHECK-NOT: tile.queue
+// CHECK: tile.producer registers(40)
+// CHECK: tile.acquire %[[Q]]
 // CHECK: tile.acquire %[[K]]
-// CHECK: tile.expect %[[K]]
+// CHECK-NEXT: tile.expect %[[K]]
 // CHECK: tile.copy
-// CHECK: tile.consumers groups(2) registers(240)
+// CHECK: tile.acquire %[[V]]
+// CHECK-NOT: tile.claim
+// CHECK: tile.consumers groups(2) registers(232)
+// Q goes into registers, and its slot back.
+// CHECK: tile.wait %[[Q]]
+// CHECK: %[[F:.*]] = tile.load_operand %[[Q]]
+// CHECK-NEXT: tile.release %[[Q]]
+// A group waits for blocks it skips before it hands them back.
+// CHECK: tile.wait %[[K]]
+// CHECK-NEXT: tile.release %[[K]]
+// CHECK-NEXT: tile.wait %[[V]]
+// CHECK-NEXT: tile.release %[[V]]
+// The first block of a stretch.
+// CHECK: tile.mma_operand %[[F]], %[[K]]
+// CHECK: tile.range_bits
 // The full loop: S is issued, then O; S is waited for alone; no bits.
-// CHECK: scf.if {{.*}} -> (i32, !tile.rows<f32>, !tile.rows<f32, partial>
-// CHECK: tile.mma_shared %[[Q]]
+// CHECK: tile.mma_operand %[[F]], %[[K]]
 // CHECK: tile.mma_register
 // CHECK: tile.wait_mma 1
 // CHECK-NOT: tile.range_bits
@@ -26,7 +42,7 @@
 // CHECK: tile.wait_mma 0
 // CHECK: } else {
 // The partial loop.
-// CHECK: tile.mma_shared %[[Q]]
+// CHECK: tile.mma_operand %[[F]], %[[K]]
 // CHECK: tile.mma_register
 // CHECK: tile.wait_mma 1
 // CHECK: tile.range_bits
@@ -43,13 +59,24 @@
 attn.kernel @dense heads(8) kv_heads(2) dim(128) q(f16) kv(f16) {
 }
 
-// One run a row: limits are computed once, above the loops.
+// One run a row: limits are computed once, while the first product runs. Tiles differ: the next one is
+// claimed behind the loads of K, before the last V, and handed to the row groups. Q's slot is handed
+// back behind the last product with it.
 // CHECK-LABEL: tile.kernel @attn.forward.causal
-// CHECK: tile.ring arrivals(4) : <3 x 64x64xbf16>
+// CHECK: %[[Q:.*]] = tile.ring arrivals(4) : <3 x 64x64xbf16>
+// CHECK: tile.ring arrivals(12) : <2 x 128x64xbf16>
+// CHECK: %[[V:.*]] = tile.ring arrivals(12) : <2 x 128x64xbf16>
+// CHECK: %[[N:.*]] = tile.queue arrivals(12) : <2>
 // CHECK: tile.producer registers(32)
+// CHECK: tile.push %{{.*}}, %[[N]]
+// CHECK: tile.acquire %[[V]]
+// CHECK: tile.claim
+// CHECK: tile.acquire %[[V]]
 // CHECK: tile.consumers groups(3) registers(160)
+// CHECK: tile.pop %[[N]]
+// CHECK-NOT: tile.load_operand
+// CHECK: tile.mma_shared %[[Q]]
 // CHECK: tile.map_rows -> {{.*}}!tile.rows<i32>, !tile.rows<i32>
-// CHECK: scf.while
 // CHECK-NOT: arith.cmpi {{.*}} : index
 // CHECK-COUNT-2: tile.range_bits
 // CHECK-NOT: tile.range_bits
@@ -66,8 +93,30 @@ attn.kernel @causal heads(8) kv_heads(4) dim(64) q(bf16) kv(bf16) {
   }
 }
 
-// Two runs a row.
+// Row groups take turns where all of them need about the same blocks: awaited before S of a block,
+// passed on behind O of the one before; also for blocks that a group skips.
+// CHECK-LABEL: tile.kernel @attn.forward.turns
+// CHECK: tile.ring arrivals(8) : <2 x 80x256xbf16>
+// CHECK: tile.consumers
+// CHECK: tile.await_turn
+// CHECK-NEXT: tile.pass_turn
+// CHECK: tile.await_turn
+// CHECK-NEXT: tile.mma_shared
+// CHECK-NEXT: tile.pass_turn
+// CHECK: tile.await_turn
+// CHECK-NEXT: tile.mma_shared
+// CHECK-NEXT: tile.wait
+// CHECK-NEXT: tile.mma_register
+// CHECK-NEXT: tile.pass_turn
+// A maximum that rises little is kept.
+// CHECK: arith.constant 8.000000e+00 : f32
+// CHECK: tile.warp_any
+attn.kernel @turns heads(8) kv_heads(8) dim(256) q(bf16) kv(bf16) {
+}
+
+// Two runs a row; no turns.
 // CHECK-LABEL: tile.kernel @attn.forward.two_runs
+// CHECK-NOT: tile.await_turn
 // CHECK: tile.ring arrivals(8) : <2 x 64x256xbf16>
 // CHECK: tile.range_bits
 // CHECK: tile.range_bits
@@ -133,12 +182,28 @@ attn.kernel @folded heads(1) dim(256) q(f16) kv(f16) {
 // CHECK: arith.constant 1.44269502 : f32
 attn.kernel @negative heads(1) dim(256) q(f16) kv(f16) scale(-2.0) {
 }
+// The hardware's tanh, the reciprocal of the cap.
 // CHECK-LABEL: tile.kernel @attn.forward.capped
-// CHECK: math.tanh
+// CHECK-NOT: arith.divf
+// CHECK: math.tanh {{.*}} fastmath<afn>
 // CHECK: arith.constant 1.44269502 : f32
 attn.kernel @capped heads(1) dim(64) q(f16) kv(f16) {
   attn.score (%s, %b, %h, %q, %k) {
     %t = attn.soft_cap %s, 50.0
+    attn.yield %t : f32
+  }
+}
+
+// The distance of a block's first key and the columns become floats apart from the elements.
+// CHECK-LABEL: tile.kernel @attn.forward.biased
+// CHECK: arith.bitcast {{.*}} : i32 to f32
+// CHECK: arith.sitofp {{.*}} : i32 to f32
+// CHECK: math.fma
+// CHECK-NOT: arith.sitofp {{.*}} : i64 to f32
+attn.kernel @biased heads(1) dim(64) q(f16) kv(f16) tables(%slopes: !attn.table<[h], f32>) {
+  attn.score (%s, %b, %h, %q, %k) {
+    %slope = attn.load %slopes[%h] : !attn.table<[h], f32>
+    %t = attn.alibi %s, %q, %k, %slope
     attn.yield %t : f32
   }
 }

@@ -54,7 +54,7 @@ tile.kernel @frame words(17) {
 // CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %[[F0]], %[[ONE]]
 // CHECK: %[[E0:.*]] = llvm.add %[[BASE]], %[[EMPTY]] : i32
 // CHECK-NEXT: "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %[[E0]], %[[EIGHT]]
-// CHECK-COUNT-4: mbarrier.init
+// CHECK-COUNT-2: mbarrier.init
 // CHECK: %[[QF:.*]] = llvm.add %[[BASE]], %[[QFULL]] : i32
 // CHECK-NEXT: mbarrier.init{{.*}} %[[QF]], %[[ONE]]
 // CHECK: %[[QE:.*]] = llvm.add %[[BASE]], %[[QEMPTY]] : i32
@@ -70,7 +70,8 @@ tile.kernel @frame words(17) {
 // CHECK-NEXT: %[[FIRST:.*]] = llvm.icmp "eq" %[[WARP]], %{{.*}} : i32
 // CHECK-NEXT: llvm.cond_br %[[FIRST]], ^[[WORK:bb[0-9]+]], ^[[DONE:bb[0-9]+]]
 // CHECK: ^[[WORK]]:
-// CHECK: llvm.store %[[LANE]], %[[ARGS]]
+// CHECK: %[[READ:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "mov.u32 $0, %laneid;"
+// CHECK-NEXT: llvm.store %[[READ]], %[[ARGS]]
 // CHECK-NEXT: llvm.br ^[[DONE]]
 // CHECK: ^[[CONSUMERS]]:
 // CHECK-NEXT: "setmaxnreg.inc.sync.aligned.u32 240;"

@@ -122,7 +122,7 @@ tile.kernel @hide_unseen words(1) {
     // CHECK-NEXT: %[[BOTH:.*]] = llvm.icmp "eq" %[[SHARING]], %[[C3]] : i32
     // CHECK-NEXT: llvm.cond_br %[[BOTH]], ^[[MEET:bb[0-9]+]], ^[[ALONE:bb[0-9]+]]
     // CHECK: ^[[MEET]]:
-    // CHECK-NEXT: nvvm.barrier id = %[[C3]] number_of_threads = %[[C256]]
+    // CHECK-NEXT: nvvm.barrier id = %[[C5]] number_of_threads = %[[C256]]
     // CHECK: ^[[ALONE]]:
     // CHECK: nvvm.barrier id = %{{.*}} number_of_threads = %[[C128]]
     // CHECK: llvm.icmp "slt" %[[ROW:.*]], %[[C64]]
@@ -151,7 +151,7 @@ tile.kernel @hide_unseen words(1) {
     // CHECK: fence.proxy.async.shared::cta
     // The groups that share meet again.
     // CHECK-NEXT: llvm.icmp "eq" %[[SHARING]], %[[C3]] : i32
-    // CHECK: nvvm.barrier id = %[[C3]] number_of_threads = %[[C256]]
+    // CHECK: nvvm.barrier id = %[[C5]] number_of_threads = %[[C256]]
     // CHECK: nvvm.barrier id = %{{.*}} number_of_threads = %[[C128]]
     tile.hide_unseen %v[%group] keep %bits, %sharing : !w, !tile.bits<64x64>
   }

@@ -62,3 +62,30 @@ tile.kernel @products words(1) {
     tile.store %o1, %args, %stride, %group : !acc_o, !llvm.ptr as bf16
   }
 }
+
+// The first factor in registers: four matrices of 8 x 8 a step, addressed as the swizzle lays them.
+// CHECK-LABEL: llvm.func @from_registers(
+tile.kernel @from_registers words(1) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+  %q = tile.ring arrivals(4) : !q
+  %k = tile.ring arrivals(4) : !k
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(1) registers(240) {
+  ^bb0(%group: i32):
+    // CHECK: setmaxnreg.inc
+    // CHECK-COUNT-8: "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$0, $1, $2, $3}, [$4];", "=r,=r,=r,=r,r,~{memory}"
+    // CHECK-NOT: ldmatrix
+    %f = tile.load_operand %q[%group] : !q -> !tile.fragment<64x128xbf16, operand>
+    // CHECK: wgmma.fence.sync.aligned;\0A
+    // CHECK-SAME: add.s64 b, $40, 0;\0Awgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0, $1, $2, $3, $4, $5, $6, $7}, {$8, $9, $10, $11}, b, q, 1, 1, 0;\0A
+    // CHECK-SAME: add.s64 b, $40, 2;\0Awgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0, $1, $2, $3, $4, $5, $6, $7}, {$12, $13, $14, $15}, b, p, 1, 1, 0;\0A
+    // CHECK-SAME: add.s64 b, $40, 134;
+    // CHECK-SAME: {$36, $37, $38, $39}, b, p, 1, 1, 0;\0Awgmma.commit_group.sync.aligned;\0A}", "=f,=f,=f,=f,=f,=f,=f,=f,r,
+    // CHECK-SAME: r,l,~{memory}"
+    %sp = tile.mma_operand %f, %k[%group] : !tile.fragment<64x128xbf16, operand>, !k -> !tile.pending<!acc_s>
+    %s = tile.wait_mma 0, %sp : !tile.pending<!acc_s>
+    %m = tile.row_max %s : !acc_s -> !tile.rows<f32>
+    tile.store_rows %m, %args, %group : !tile.rows<f32>, !llvm.ptr
+  }
+}

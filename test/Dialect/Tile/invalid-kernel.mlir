@@ -66,7 +66,7 @@ tile.kernel @f words(15) {
 // -----
 
 // tile-C6
-// expected-error @+1 {{'tile.kernel' op a kernel holds rings, then one tile.producer, then one tile.consumers (tile-C6)}}
+// expected-error @+1 {{'tile.kernel' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
 tile.kernel @f words(15) {
 ^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
 }
@@ -74,7 +74,7 @@ tile.kernel @f words(15) {
 // -----
 
 // tile-C6
-// expected-error @+1 {{'tile.kernel' op a kernel holds rings, then one tile.producer, then one tile.consumers (tile-C6)}}
+// expected-error @+1 {{'tile.kernel' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
 tile.kernel @f words(15) {
 ^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
@@ -86,7 +86,7 @@ tile.kernel @f words(15) {
 // tile-C6
 tile.kernel @f words(15) {
 ^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
-  // expected-error @+1 {{'tile.consumers' op a kernel holds rings, then one tile.producer, then one tile.consumers (tile-C6)}}
+  // expected-error @+1 {{'tile.consumers' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
   }
@@ -99,7 +99,7 @@ tile.kernel @f words(15) {
 ^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
-  // expected-error @+1 {{'tile.producer' op a kernel holds rings, then one tile.producer, then one tile.consumers (tile-C6)}}
+  // expected-error @+1 {{'tile.producer' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
   tile.producer registers(24) {
   }
   tile.consumers groups(2) registers(240) {
@@ -117,7 +117,7 @@ tile.kernel @f words(15) {
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
   }
-  // expected-error @+1 {{'tile.consumers' op a kernel holds rings, then one tile.producer, then one tile.consumers (tile-C6)}}
+  // expected-error @+1 {{'tile.consumers' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
   }
@@ -130,7 +130,7 @@ tile.kernel @f words(15) {
 ^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
-  // expected-error @+1 {{'tile.ring' op a kernel holds rings, then one tile.producer, then one tile.consumers (tile-C6)}}
+  // expected-error @+1 {{'tile.ring' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
   %r = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
@@ -142,7 +142,7 @@ tile.kernel @f words(15) {
 // tile-C6
 tile.kernel @f words(15) {
 ^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
-  // expected-error @+1 {{'arith.constant' op a kernel holds rings, then one tile.producer, then one tile.consumers (tile-C6)}}
+  // expected-error @+1 {{'arith.constant' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
   %c = arith.constant 0 : i32
   tile.producer registers(24) {
   }
@@ -481,5 +481,41 @@ tile.kernel @f words(15) {
   }
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
+  }
+}
+
+// -----
+
+// tile-C8
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+  // expected-error @+1 {{'tile.queue' op arrivals is expected to be 1 to 1048575, got 0 (tile-C8)}}
+  %n = tile.queue arrivals(0) : !tile.queue<2>
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+  }
+}
+
+// -----
+
+// tile-C11
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+  %n = tile.queue arrivals(8) : !tile.queue<2>
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    scf.while (%r = %n) : (!tile.queue<2>) -> (!tile.queue<2>) {
+      %c = arith.constant false
+      scf.condition(%c) %r : !tile.queue<2>
+    } do {
+    ^bb0(%r: !tile.queue<2>):
+      // expected-error @+1 {{'tile.pop' op expected a queue that is the result of a tile.queue (tile-C11)}}
+      %x = tile.pop %r[%group] : !tile.queue<2>
+      scf.yield %r : !tile.queue<2>
+    }
   }
 }

@@ -593,3 +593,103 @@ tile.kernel @f words(15) {
     tile.hide_unseen %k[%group] keep %b, %group : !tile.ring<2 x 128x64xbf16>, !tile.bits<64x128>
   }
 }
+
+// -----
+
+// tile-C27
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+  %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
+  %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
+  %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    %f = arith.constant 0.0 : f32
+    %a = tile.fill %f : f32 -> !tile.fragment<64x64xf32, acc>
+    %p = tile.to_operand %a : !tile.fragment<64x64xf32, acc> -> !tile.fragment<64x64xbf16, operand>
+    // expected-error @+1 {{'tile.load_operand' op the slot is expected to have 64 rows, got 128 (tile-C27)}}
+    %x = tile.load_operand %k[%group] : !tile.ring<2 x 128x64xbf16> -> !tile.fragment<64x64xbf16, operand>
+  }
+}
+
+// -----
+
+// tile-C27
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+  %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
+  %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
+  %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    %f = arith.constant 0.0 : f32
+    %a = tile.fill %f : f32 -> !tile.fragment<64x64xf32, acc>
+    %p = tile.to_operand %a : !tile.fragment<64x64xf32, acc> -> !tile.fragment<64x64xbf16, operand>
+    // expected-error @+1 {{'tile.load_operand' op the result is expected to be an operand fragment of the slot's columns and elements, 64x'bf16', got '!tile.fragment<64x64xf16, operand>' (tile-C27)}}
+    %x = tile.load_operand %q[%group] : !tile.ring<2 x 64x64xbf16> -> !tile.fragment<64x64xf16, operand>
+  }
+}
+
+// -----
+
+// tile-C27
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+  %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
+  %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
+  %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    %f = arith.constant 0.0 : f32
+    %a = tile.fill %f : f32 -> !tile.fragment<64x64xf32, acc>
+    %p = tile.to_operand %a : !tile.fragment<64x64xf32, acc> -> !tile.fragment<64x64xbf16, operand>
+    // expected-error @+1 {{'tile.load_operand' op the result is expected to be an operand fragment of the slot's columns and elements, 64x'bf16', got '!tile.fragment<64x128xbf16, operand>' (tile-C27)}}
+    %x = tile.load_operand %q[%group] : !tile.ring<2 x 64x64xbf16> -> !tile.fragment<64x128xbf16, operand>
+  }
+}
+
+// -----
+
+// tile-C28
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+  %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
+  %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
+  %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    %f = arith.constant 0.0 : f32
+    %a = tile.fill %f : f32 -> !tile.fragment<64x64xf32, acc>
+    %p = tile.to_operand %a : !tile.fragment<64x64xf32, acc> -> !tile.fragment<64x64xbf16, operand>
+    // expected-error @+1 {{'tile.mma_operand' op the first factor is expected to be an operand fragment of the slot's columns and elements, 128x'f16', got '!tile.fragment<64x64xbf16, operand>' (tile-C28)}}
+    %x = tile.mma_operand %p, %h[%group] : !tile.fragment<64x64xbf16, operand>, !tile.ring<2 x 128x128xf16> -> !tile.pending<!tile.fragment<64x128xf32, acc>>
+  }
+}
+
+// -----
+
+// tile-C28
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+  %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
+  %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
+  %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    %f = arith.constant 0.0 : f32
+    %a = tile.fill %f : f32 -> !tile.fragment<64x64xf32, acc>
+    %p = tile.to_operand %a : !tile.fragment<64x64xf32, acc> -> !tile.fragment<64x64xbf16, operand>
+    // expected-error @+1 {{'tile.mma_operand' op the result is expected to be an acc fragment with a column for each row of the slot, 128, got '!tile.fragment<64x64xf32, acc>' (tile-C28)}}
+    %x = tile.mma_operand %p, %k[%group] : !tile.fragment<64x64xbf16, operand>, !tile.ring<2 x 128x64xbf16> -> !tile.pending<!tile.fragment<64x64xf32, acc>>
+  }
+}

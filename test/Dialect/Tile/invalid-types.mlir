@@ -91,6 +91,12 @@ llvm.mlir.global external @g() {type = !tile.ring<1 x 64x64xf32>} : i32
 
 // -----
 
+// tile-C26
+// expected-error @+1 {{a queue has 1 to 32 stages, got 0 (tile-C26)}}
+llvm.mlir.global external @g() {type = !tile.queue<0>} : i32
+
+// -----
+
 // shape
 // expected-error @+1 {{expected rows x columns, got 1 dimensions}}
 llvm.mlir.global external @g() {type = !tile.bits<64>} : i32

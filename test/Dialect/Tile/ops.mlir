@@ -32,6 +32,8 @@ tile.kernel @all words(15) {
   %q = tile.ring arrivals(4) : !q_ring
   // CHECK: %[[K:.*]] = tile.ring arrivals(8) : <3 x 128x64xbf16>
   %k = tile.ring arrivals(8) : !ring
+  // CHECK: %[[N:.*]] = tile.queue arrivals(8) : <2>
+  %n = tile.queue arrivals(8) : !tile.queue<2>
   tile.producer registers(24) {
     // CHECK: %[[BLOCK:.*]] = tile.block_id : i32
     %block = tile.block_id : i32
@@ -43,6 +45,12 @@ tile.kernel @all words(15) {
     tile.expect %k[%block] : !ring
     // CHECK: tile.copy %{{.*}}[%[[BLOCK]], %[[LANE]], %[[BLOCK]], %[[BLOCK]]] to %[[K]][%[[BLOCK]]] at %[[LANE]] : <3 x 128x64xbf16>
     tile.copy %mk[%block, %lane, %block, %block] to %k[%block] at %lane : !ring
+    // CHECK: %[[GRID:.*]] = tile.grid_size : i32
+    %grid = tile.grid_size : i32
+    // CHECK: %[[CLAIM:.*]] = tile.claim %{{.*}} of %[[GRID]] : !llvm.ptr
+    %claim = tile.claim %args of %grid : !llvm.ptr
+    // CHECK: tile.push %[[CLAIM]], %[[N]][%[[BLOCK]]] : <2>
+    tile.push %claim, %n[%block] : !tile.queue<2>
   }
   // CHECK: tile.consumers groups(2) registers(240)
   tile.consumers groups(2) registers(240) {
@@ -52,6 +60,16 @@ tile.kernel @all words(15) {
     %i = arith.constant 1 : i32
     %stride = arith.constant 64 : i64
     %sharing = arith.constant 3 : i32
+    // CHECK: %[[ITEM:.*]] = tile.pop %[[N]][%[[GROUP]]] : <2>
+    %item = tile.pop %n[%group] : !tile.queue<2>
+    // CHECK: %[[QF:.*]] = tile.load_operand %[[Q]][%[[ITEM]]] : <2 x 64x64xbf16> -> <64x64xbf16, operand>
+    %qf = tile.load_operand %q[%item] : !q_ring -> !tile.fragment<64x64xbf16, operand>
+    // CHECK: tile.await_turn
+    tile.await_turn
+    // CHECK: tile.mma_operand %[[QF]], %[[K]][%[[GROUP]]] : <64x64xbf16, operand>, <3 x 128x64xbf16> -> <!tile.fragment<64x128xf32, acc>>
+    %qk = tile.mma_operand %qf, %k[%group] : !tile.fragment<64x64xbf16, operand>, !ring -> !tile.pending<!acc>
+    // CHECK: tile.pass_turn
+    tile.pass_turn
     // CHECK: tile.wait %[[K]][%[[GROUP]]] : <3 x 128x64xbf16>
     tile.wait %k[%group] : !ring
     // CHECK: %[[SP:.*]] = tile.mma_shared %[[Q]][%[[GROUP]]], %[[K]][%[[GROUP]]] : <2 x 64x64xbf16>, <3 x 128x64xbf16> -> <!tile.fragment<64x128xf32, acc>>

@@ -285,6 +285,16 @@ TEST(Compile, ShapesTheManifestCannotHoldAreRefused) {
             "test.mlir:1:1: error: 'attn.kernel' op symbol is expected not to be empty");
 }
 
+TEST(EmitText, WithoutATargetIsRefused) {
+  compiler::CompileOptions options;
+  options.targets.clear();
+  for (auto stage : {compiler::Stage::Attn, compiler::Stage::Llvm, compiler::Stage::Ptx}) {
+    auto text = compiler::emitText(gemma("a", "left", "mm"), "t.mlir", stage, options);
+    ASSERT_FALSE(static_cast<bool>(text));
+    EXPECT_EQ(llvm::toString(text.takeError()), "no target is given, available: cpu, sm_90a");
+  }
+}
+
 TEST(Compile, StagesAreText) {
   auto attn = compiler::emitText(gemma("a", "left", "mm"), "t.mlir", compiler::Stage::Attn);
   ASSERT_TRUE(static_cast<bool>(attn)) << llvm::toString(attn.takeError());

@@ -19,16 +19,32 @@ enum class ElementWork {
   Predicate ///< the mask's predicate in partial blocks, and perhaps a score region
 };
 
-/// Shape of a kernel for one head dimension.
+/// The keys that rows keep, from the least to the most general.
+enum class MaskShape {
+  Everything, ///< every key of the launch: tiles cost the same
+  Prefixes,   ///< those below a limit of the row: costs differ, row groups of a tile need nearly
+              ///< the same blocks
+  Any
+};
+
+/// Shape and schedule of a kernel for one head dimension.
 struct TileShapeInfo {
   int64_t dim;               ///< of q, k and v
   ElementWork work;          ///< the most that the shape has registers for
+  MaskShape masks;           ///< the most general that the schedule is for
   int64_t groups;            ///< consumer warpgroups of 64 query rows
   int64_t keyTile;           ///< keys of a block
   int64_t stages;            ///< of the K and of the V ring
   int64_t producerRegisters; ///< a thread, after setmaxnreg
   int64_t consumerRegisters;
-  bool lazyRescale; ///< O is multiplied only where a maximum of the warp rose; the same bit for bit
+  bool claims;           ///< the next tile is the next that no CTA has; else every grid-th
+  bool takesTurns;       ///< row groups issue their products one after the other
+  bool queryInRegisters; ///< Q is read once a tile, and its slot free for the next one's
+  /// O is multiplied for every block, or only where the maximum of a row of the warp rose: by more
+  /// than 2^slack. 0 gives the same bits as Always; with more, weights up to 2^slack are summed and
+  /// rounded, whose largest is then not exactly 1.
+  enum : int64_t { kAlways = -1 };
+  int64_t rescaleSlack;
 };
 
 struct TargetInfo {
@@ -37,9 +53,9 @@ struct TargetInfo {
   int64_t maxSharedBytes;   ///< dynamic shared memory of a CTA
   llvm::ArrayRef<TileShapeInfo> shapes;
 
-  /// The first shape for a head dimension that takes `work`, or null if the target has no kernel
-  /// for the dimension.
-  const TileShapeInfo *findShape(int64_t dim, ElementWork work) const;
+  /// The first shape for a head dimension that takes `work` and `masks`, or null if the target has
+  /// no kernel for the dimension.
+  const TileShapeInfo *findShape(int64_t dim, ElementWork work, MaskShape masks) const;
   /// Supported head dimensions: "64, 128, 256".
   std::string dims() const;
 };

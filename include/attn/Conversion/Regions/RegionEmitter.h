@@ -4,10 +4,10 @@
 #ifndef ATTN_CONVERSION_REGIONS_REGIONEMITTER_H
 #define ATTN_CONVERSION_REGIONS_REGIONEMITTER_H
 
+#include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "attn/Dialect/Attn/IR/ElementContext.h"
 
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/Operation.h"
 
 namespace attn {
 
@@ -18,11 +18,21 @@ class RegionEmitter {
 public:
   explicit RegionEmitter(ElementContext &context) : context(context) {}
 
-  /// Emits every operation of `block` but its terminator; results are found in the context.
-  void emitBlock(mlir::OpBuilder &builder, mlir::Block &block);
+  /// The operations that stand in the kernel's body itself.
+  void emitKernelValues(mlir::OpBuilder &builder, KernelOp kernel);
+  /// The attn.per regions of `level`, at the context's current indices.
+  void emitPer(mlir::OpBuilder &builder, KernelOp kernel, Level level);
+  /// A region at the context's current indices; `score` is a score region's argument.
+  void emitRegion(mlir::OpBuilder &builder, mlir::Region &region, mlir::Value score = {});
+  /// Value `i` that the region emitted last with emitRegion() yields.
+  mlir::Value yielded(mlir::Region &region, unsigned i) const;
+  /// The factor of q.k (f32): a parameter or a literal.
+  mlir::Value emitScale(mlir::OpBuilder &builder, KernelOp kernel) const;
   void emitOp(mlir::OpBuilder &builder, mlir::Operation &op);
 
 private:
+  /// Every operation but the terminator; results are found in the context.
+  void emitBlock(mlir::OpBuilder &builder, mlir::Block &block);
   mlir::Value emitGuarded(mlir::OpBuilder &builder, mlir::Operation &op);
   void emitLoop(mlir::OpBuilder &builder, mlir::Operation &op);
 

@@ -156,6 +156,28 @@ LogicalResult RowRangeOp::toProgram(ProgramBuilder &builder) {
 }
 
 //===----------------------------------------------------------------------===//
+// Context
+//===----------------------------------------------------------------------===//
+
+Value ElementContext::getTableIndex(core::TableDim dim, Value operand) const {
+  switch (dim) {
+  case core::TableDim::B:
+    return b;
+  case core::TableDim::Token:
+    return token;
+  case core::TableDim::H:
+    return h;
+  case core::TableDim::HKv:
+    return kvHead;
+  case core::TableDim::K:
+  case core::TableDim::Slot:
+  case core::TableDim::Bucket:
+    break;
+  }
+  return lookup(operand);
+}
+
+//===----------------------------------------------------------------------===//
 // Element-wise IR
 //===----------------------------------------------------------------------===//
 

@@ -378,6 +378,12 @@ static OpTy firstOf(KernelOp kernel) {
   return ops.empty() ? OpTy() : *ops.begin();
 }
 
+double KernelOp::getLiteralScale() {
+  if (auto scale = getScale())
+    return scale->convertToDouble();
+  return 1.0 / std::sqrt(static_cast<double>(getDim()));
+}
+
 MaskOp KernelOp::getMask() { return firstOf<MaskOp>(*this); }
 ScoreOp KernelOp::getScore() { return firstOf<ScoreOp>(*this); }
 BoundsOp KernelOp::getBounds() { return firstOf<BoundsOp>(*this); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// tile.kernel, its rings and roles, what stands where: constraints tile-C5 ... tile-C11, tile-C24.
+// tile.kernel, its rings and roles, what stands where: constraints tile-C5 ... tile-C13, tile-C24,
+// tile-C27, tile-C28.
 
 #include "attn/Dialect/Tile/IR/TileOps.h"
 
@@ -56,18 +57,18 @@ LogicalResult KernelOp::verifyRegions() {
   for (Operation &op : getBody().front()) {
     producers += isa<ProducerOp>(op);
     consumers += isa<ConsumersOp>(op);
-    bool inOrder = isa<RingOp>(op)        ? producers == 0
-                   : isa<ProducerOp>(op)  ? producers == 1
-                   : isa<ConsumersOp>(op) ? consumers == 1 && producers == 1
-                                          : false;
+    bool inOrder = isa<RingOp, QueueOp>(op) ? producers == 0
+                   : isa<ProducerOp>(op)    ? producers == 1
+                   : isa<ConsumersOp>(op)   ? consumers == 1 && producers == 1
+                                            : false;
     if (!inOrder || consumers + (isa<ConsumersOp>(op) ? 0 : 1) > 1)
-      return op.emitOpError("a kernel holds rings, then one tile.producer, then one "
-                            "tile.consumers (tile-C6)");
+      return op.emitOpError("a kernel holds rings and queues, then one tile.producer, then "
+                            "one tile.consumers (tile-C6)");
     previous = &op;
   }
   if (!isa_and_nonnull<ConsumersOp>(previous))
-    return emitOpError("a kernel holds rings, then one tile.producer, then one tile.consumers "
-                       "(tile-C6)");
+    return emitOpError("a kernel holds rings and queues, then one tile.producer, then one "
+                       "tile.consumers (tile-C6)");
 
   // setmaxnreg.inc waits until the CTA has the registers: what it got at launch, a multiple of 8 a
   // thread out of 65536, is all there is (PTX ISA, setmaxnreg).
@@ -82,13 +83,16 @@ LogicalResult KernelOp::verifyRegions() {
   return success();
 }
 
-LogicalResult RingOp::verify() {
-  // Limit of mbarrier counts (PTX ISA, mbarrier).
-  int64_t arrivals = getArrivals();
+/// Limit of mbarrier counts (PTX ISA, mbarrier).
+static LogicalResult verifyArrivals(Operation *op, int64_t arrivals) {
   if (arrivals < 1 || arrivals > (1 << 20) - 1)
-    return emitOpError("arrivals is expected to be 1 to 1048575, got ") << arrivals << " (tile-C8)";
+    return op->emitOpError("arrivals is expected to be 1 to 1048575, got ")
+           << arrivals << " (tile-C8)";
   return success();
 }
+
+LogicalResult RingOp::verify() { return verifyArrivals(*this, getArrivals()); }
+LogicalResult QueueOp::verify() { return verifyArrivals(*this, getArrivals()); }
 
 //===----------------------------------------------------------------------===//
 // Roles
@@ -161,6 +165,15 @@ LogicalResult WaitOp::verify() { return verifyRing(*this, getRing()); }
 LogicalResult ReleaseOp::verify() { return verifyRing(*this, getRing()); }
 LogicalResult HideOp::verify() { return verifyRing(*this, getRing()); }
 
+static LogicalResult verifyQueue(Operation *op, Value queue) {
+  if (!queue.getDefiningOp<QueueOp>())
+    return op->emitOpError("expected a queue that is the result of a tile.queue (tile-C11)");
+  return success();
+}
+
+LogicalResult PushOp::verify() { return verifyQueue(*this, getQueue()); }
+LogicalResult PopOp::verify() { return verifyQueue(*this, getQueue()); }
+
 LogicalResult CopyOp::verify() {
   auto argument = dyn_cast<BlockArgument>(getMap());
   if (!argument || !isa<KernelOp>(argument.getOwner()->getParentOp()))
@@ -198,6 +211,39 @@ LogicalResult MmaSharedOp::verify() {
     return emitOpError("the result is expected to be an acc fragment with a column for each row "
                        "of the second slot, ")
            << b.getRows() << ", got " << result << " (tile-C12)";
+  return success();
+}
+
+LogicalResult LoadOperandOp::verify() {
+  if (failed(verifyRing(*this, getRing())))
+    return failure();
+  RingType ring = getRing().getType();
+  FragmentType result = getResult().getType();
+  if (ring.getRows() != kFragmentRows)
+    return emitOpError("the slot is expected to have ")
+           << kFragmentRows << " rows, got " << ring.getRows() << " (tile-C27)";
+  if (result.getLayout() != FragmentLayout::Operand || result.getCols() != ring.getCols() ||
+      result.getElement() != ring.getElement())
+    return emitOpError("the result is expected to be an operand fragment of the slot's columns and "
+                       "elements, ")
+           << ring.getCols() << "x" << ring.getElement() << ", got " << result << " (tile-C27)";
+  return success();
+}
+
+LogicalResult MmaOperandOp::verify() {
+  if (failed(verifyRing(*this, getB())))
+    return failure();
+  FragmentType a = getA().getType(), result = getResult().getType().getFragment();
+  RingType b = getB().getType();
+  if (a.getLayout() != FragmentLayout::Operand || a.getCols() != b.getCols() ||
+      a.getElement() != b.getElement())
+    return emitOpError("the first factor is expected to be an operand fragment of the slot's "
+                       "columns and elements, ")
+           << b.getCols() << "x" << b.getElement() << ", got " << a << " (tile-C28)";
+  if (result.getLayout() != FragmentLayout::Acc || result.getCols() != b.getRows())
+    return emitOpError("the result is expected to be an acc fragment with a column for each row "
+                       "of the slot, ")
+           << b.getRows() << ", got " << result << " (tile-C28)";
   return success();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The dialect and its types, constraints tile-C1 ... tile-C4.
+// The dialect and its types, constraints tile-C1 ... tile-C4, tile-C26.
 
 #include "attn/Dialect/Tile/IR/TileOps.h"
 
@@ -127,6 +127,12 @@ LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError, int
                        << " (tile-C4)";
   if (!element.isF16() && !element.isBF16())
     return emitError() << "elements of a ring are f16 or bf16, got " << element << " (tile-C4)";
+  return success();
+}
+
+LogicalResult QueueType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages) {
+  if (stages < 1 || stages > 32)
+    return emitError() << "a queue has 1 to 32 stages, got " << stages << " (tile-C26)";
   return success();
 }
 

@@ -5,6 +5,8 @@
 #ifndef ATTN_DIALECT_ATTN_IR_ELEMENTCONTEXT_H
 #define ATTN_DIALECT_ATTN_IR_ELEMENTCONTEXT_H
 
+#include "attn/Core/MaskProgram.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -19,6 +21,12 @@ public:
   /// Lowered form of a value of the source region.
   mlir::Value lookup(mlir::Value source) const { return mapping.lookup(source); }
   mlir::IRMapping &getMapping() { return mapping; }
+
+  /// The current indices (index type), as far as the conversion knows them at its place.
+  mlir::Value b, h, kvHead, token, q, k;
+
+  /// The lowered index of a table's dimension; `operand` is the source's index.
+  mlir::Value getTableIndex(core::TableDim dim, mlir::Value operand) const;
 
   /// Element of a plain table, 0 outside its extent. `indices` are the source operands.
   virtual mlir::Value loadTable(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value table,

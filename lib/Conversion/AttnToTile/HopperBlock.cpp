@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a row group does with one block, and the row values it needs for that.
+//
+// Empty rows need no finite stand-in for -inf: where a row's maximum is still -inf, 0 is subtracted
+// in its place, so that exp2(-inf) = 0 and no inf - inf arises; its sum stays 0.
+
+#include "HopperSchedule.h"
+#include "Maps.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace attn;
+using Predicate = arith::CmpIPredicate;
+
+static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Type HopperSchedule::fragment(int64_t cols) {
+  MLIRContext *ctx = kernel.getContext();
+  return tile::FragmentType::get(ctx, core::kGroupRows, cols, Float32Type::get(ctx),
+                                 tile::FragmentLayout::Acc);
+}
+
+Type HopperSchedule::rowsOf(Type element, bool partial) {
+  return tile::RowsType::get(kernel.getContext(), element, partial);
+}
+
+/// q, token, results of attn.per row and the limits of the mask's runs, once a tile. Rows past the
+/// tile's last stand for its last, so that no table is read outside.
+void HopperSchedule::emitRowValues(OpBuilder &builder) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  Value first = e.mul(group, e.i32(core::kGroupRows));
+  Value last = e.sub(tile.rows, e.i32(1));
+  SmallVector<Type> types(2, rowsOf(builder.getIndexType()));
+  for (auto per : kernel.getBody().getOps<PerOp>())
+    if (per.getLevel() == Level::Row)
+      for (Value result : per.getResults()) {
+        rowSources.push_back(result);
+        types.push_back(rowsOf(result.getType()));
+      }
+  bool everything = form.isRuns && form.runs.empty();
+  size_t numRuns = everything ? 1 : form.runs.size();
+  types.append(2 * numRuns, rowsOf(builder.getI32Type()));
+  SmallVector<Value> values =
+      mapRows(builder, loc, types, {}, [&](OpBuilder &b, ValueRange arguments) {
+        TileEmitter in(b, loc);
+        Value row = in.min(in.add(first, arguments[0]), last);
+        context->q = in.toIndex(in.add(tile.queryBegin, row));
+        context->token = in.toIndex(in.add(tile.tokenBegin, row));
+        regions->emitPer(b, kernel, Level::Row);
+        SmallVector<Value> results = {context->q, context->token};
+        for (Value source : rowSources)
+          results.push_back(context->lookup(source));
+        if (everything)
+          results.append({tile.keyBegin, tile.keyEnd});
+        Value begin = in.toIndex(tile.keyBegin), end = in.toIndex(tile.keyEnd);
+        for (InRowsOp run : form.runs)
+          for (Value bound : {run.getLo(), run.getHi()}) {
+            if (run->getParentRegion() == bound.getParentRegion())
+              regions->emitOp(b, *bound.getDefiningOp());
+            Value clipped = in.min(in.max(context->lookup(bound), begin), end);
+            results.push_back(in.toI32(clipped));
+          }
+        return results;
+      });
+  size_t numValues = 2 + rowSources.size();
+  rowValues.assign(values.begin(), values.begin() + numValues);
+  for (size_t i = 0; i < numRuns; ++i)
+    limits.emplace_back(values[numValues + 2 * i], values[numValues + 2 * i + 1]);
+}
+
+void HopperSchedule::bindRow(ValueRange arguments) {
+  context->q = arguments[0];
+  context->token = arguments[1];
+  for (auto [source, value] : llvm::zip(rowSources, arguments.drop_front(2)))
+    context->getMapping().map(source, value);
+}
+
+//===----------------------------------------------------------------------===//
+// One block
+//===----------------------------------------------------------------------===//
+
+/// cap * tanh(s / cap), with the reciprocal of the cap and the hardware's tanh for large ratios:
+/// the score is read by ex2 alone.
+Value HopperSchedule::emitSoftCap(OpBuilder &builder, SoftCapOp op) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  Value s = context->lookup(op.getS());
+  FloatAttr literal = op.getCapLiteralAttr();
+  Value cap = literal ? e.f32(literal.getValueAsDouble()) : context->lookup(op.getCap());
+  Value reciprocal = literal ? e.f32(1 / literal.getValueAsDouble())
+                             : arith::DivFOp::create(builder, loc, e.f32(1), cap).getResult();
+  Value ratio = arith::MulFOp::create(builder, loc, s, reciprocal);
+  Value tanh = math::TanhOp::create(builder, loc, ratio, arith::FastMathFlags::afn);
+  return arith::MulFOp::create(builder, loc, cap, tanh);
+}
+
+/// s - slope * |q - k|. The distance of a block's first key is made a float once a row, and the
+/// column once a column: an integer below 2^23 in the mantissa of 2^23. Their sum is exact below
+/// 2^24 keys.
+Value HopperSchedule::emitAlibi(OpBuilder &builder, AlibiOp op, Value key, Value column) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  Type f32 = builder.getF32Type();
+  constexpr int64_t kTwo23Bits = 0x4B000000;
+  Value wide = arith::BitcastOp::create(builder, loc, f32, e.add(column, e.i32(kTwo23Bits)));
+  Value columns = arith::SubFOp::create(builder, loc, wide, e.f32(8388608.0));
+  Value start = arith::SIToFPOp::create(builder, loc, f32, e.sub(key, e.toI32(context->q)));
+  Value distance = arith::AddFOp::create(builder, loc, start, columns);
+  Value length = LLVM::FAbsOp::create(builder, loc, distance);
+  Value slope = arith::NegFOp::create(builder, loc, context->lookup(op.getSlope()));
+  return math::FmaOp::create(builder, loc, slope, length, context->lookup(op.getS()));
+}
+
+void HopperSchedule::emitScoreRegion(OpBuilder &builder, ScoreOp region, Value score, Value key,
+                                     Value column) {
+  Block &body = region.getBody().front();
+  for (BlockArgument argument : body.getArguments()) {
+    auto valueOf = [&](IndexRole role) {
+      switch (role) {
+      case IndexRole::S:
+        return score;
+      case IndexRole::B:
+        return context->b;
+      case IndexRole::H:
+        return context->h;
+      case IndexRole::Q:
+        return context->q;
+      case IndexRole::K:
+        return context->k;
+      }
+      llvm_unreachable("covered switch");
+    };
+    context->getMapping().map(argument, valueOf(*getIndexRole(argument)));
+  }
+  for (Operation &op : body.without_terminator()) {
+    if (auto cap = dyn_cast<SoftCapOp>(op))
+      context->getMapping().map(cap.getResult(), emitSoftCap(builder, cap));
+    else if (auto alibi = dyn_cast<AlibiOp>(op))
+      context->getMapping().map(alibi.getResult(), emitAlibi(builder, alibi, key, column));
+    else
+      regions->emitOp(builder, op);
+  }
+}
+
+/// Scale and score region; nothing where the scale goes into the exponent.
+Value HopperSchedule::emitScore(OpBuilder &builder, Value scores, Value key) {
+  if (folded)
+    return scores;
+  Location loc = getLoc();
+  ScoreOp region = kernel.getScore();
+  SmallVector<Value> inputs = {scores};
+  if (region)
+    inputs.append(rowValues);
+  return mapElements(builder, loc, scores.getType(), inputs,
+                     [&](OpBuilder &b, ValueRange arguments) {
+                       Value score = arith::MulFOp::create(b, loc, arguments[0], scale);
+                       if (!region)
+                         return SmallVector<Value>{score};
+                       TileEmitter in(b, loc);
+                       bindRow(arguments.slice(1, rowValues.size()));
+                       context->k = in.toIndex(in.add(key, arguments.back()));
+                       regions->emitPer(b, kernel, Level::Column);
+                       emitScoreRegion(b, region, score, key, arguments.back());
+                       return SmallVector<Value>{regions->yielded(region.getBody(), 0)};
+                     })[0];
+}
+
+Value HopperSchedule::emitKeep(OpBuilder &builder, Value key) {
+  Location loc = getLoc();
+  Type bits = tile::BitsType::get(kernel.getContext(), core::kGroupRows, shape.keyTile);
+  if (!form.isRuns)
+    return mapElements(builder, loc, bits, rowValues, [&](OpBuilder &b, ValueRange arguments) {
+      TileEmitter in(b, loc);
+      bindRow(arguments.take_front(rowValues.size()));
+      Value k = in.add(key, arguments.back());
+      context->k = in.toIndex(k);
+      regions->emitPer(b, kernel, Level::Column);
+      regions->emitRegion(b, kernel.getMask().getBody());
+      Value keep = regions->yielded(kernel.getMask().getBody(), 0);
+      Value live =
+          in.both(in.cmp(Predicate::sge, k, tile.keyBegin), in.cmp(Predicate::slt, k, tile.keyEnd));
+      return SmallVector<Value>{in.both(keep, live)};
+    })[0];
+  Value keep;
+  for (auto [lo, hi] : limits) {
+    auto relative = [&](Value limit) {
+      return mapRows(builder, loc, limit.getType(), limit, [&](OpBuilder &b, ValueRange arguments) {
+        return SmallVector<Value>{TileEmitter(b, loc).sub(arguments[0], key)};
+      })[0];
+    };
+    Value low = relative(lo), high = relative(hi);
+    Value run = tile::RangeBitsOp::create(builder, loc, bits, low, high);
+    keep = keep ? tile::BitsOrOp::create(builder, loc, keep, run).getResult() : run;
+  }
+  return keep;
+}
+
+Value HopperSchedule::emitMasked(OpBuilder &builder, Value bits, Value scores) {
+  Value none = TileEmitter(builder, getLoc()).f32(-kInfinity);
+  return tile::SelectOp::create(builder, getLoc(), bits, scores, none);
+}
+
+/// A slot that no row of the query tile keeps is zeroed before it meets a weight of 0: it may hold
+/// NaN or infinity.
+void HopperSchedule::emitHide(OpBuilder &builder, const EntryScalars &entry, Value use,
+                              Value bits) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  Value needed, sharing;
+  if (form.isRuns) {
+    needed = e.cmp(Predicate::sge, entry.visible, e.i32(0));
+  } else {
+    // A group for which the block is full sees every key of it.
+    uint32_t fullBits = 0;
+    sharing = e.i32(0);
+    for (int64_t g = 0; g < shape.groups; ++g) {
+      fullBits |= core::kGroupFull << (core::kGroupClassBits * g);
+      Value cls =
+          arith::ShRUIOp::create(builder, loc, entry.classes, e.i32(core::kGroupClassBits * g));
+      Value partial = e.both(cls, e.i32(core::kGroupPartial));
+      Value bit = arith::ShLIOp::create(builder, loc, partial, e.i32(g));
+      sharing = e.either(sharing, bit);
+    }
+    needed = e.cmp(Predicate::eq, e.both(entry.classes, e.i32(fullBits)), e.i32(0));
+  }
+  scf::IfOp::create(builder, loc, needed, [&](OpBuilder &b, Location) {
+    tile::WaitOp::create(b, loc, ringV, use);
+    if (form.isRuns) {
+      TileEmitter in(b, loc);
+      Value at = in.mul(in.toI64(entry.visible), in.i64(4 * core::kVisibleWords));
+      tile::HideOp::create(b, loc, ringV, use, in.address(visibleTable, at));
+    } else {
+      tile::HideUnseenOp::create(b, loc, ringV, use, bits, sharing);
+    }
+    scf::YieldOp::create(b, loc);
+  });
+}
+
+/// Online softmax (Milakov and Gimelshein, 2018) in log2 units.
+HopperSchedule::Softmax HopperSchedule::emitSoftmax(OpBuilder &builder, Value scores, Value max,
+                                                    Value sum) {
+  Location loc = getLoc();
+  Type f32 = builder.getF32Type();
+  Type rows = rowsOf(f32);
+  Value blockMax = tile::RowMaxOp::create(builder, loc, rows, scores);
+  SmallVector<Value> perRow = mapRows(
+      builder, loc, {rows, rows, rows}, {max, blockMax}, [&](OpBuilder &b, ValueRange arguments) {
+        TileEmitter in(b, loc);
+        Value before = arguments[0];
+        Value now = arith::MaxNumFOp::create(b, loc, before, arguments[1]);
+        if (shape.rescaleSlack > 0) {
+          // A NaN is not larger.
+          Value rise = arith::MulFOp::create(b, loc, arith::SubFOp::create(b, loc, now, before),
+                                             in.f32(exponentScale));
+          Value isMore = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, rise,
+                                               in.f32(static_cast<double>(shape.rescaleSlack)));
+          now = in.select(isMore, now, before);
+        }
+        Value isEmpty =
+            arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, now, in.f32(-kInfinity));
+        Value shift = in.select(isEmpty, in.f32(0), now);
+        Value unit = in.f32(exponentScale);
+        Value offset = arith::NegFOp::create(b, loc, arith::MulFOp::create(b, loc, shift, unit));
+        Value fall =
+            arith::MulFOp::create(b, loc, arith::SubFOp::create(b, loc, before, shift), unit);
+        Value factor = tile::Ex2Op::create(b, loc, fall);
+        return SmallVector<Value>{now, folded ? offset : shift, factor};
+      });
+  Value weights = mapElements(
+      builder, loc, scores.getType(), {scores, perRow[1]}, [&](OpBuilder &b, ValueRange arguments) {
+        Value unit = TileEmitter(b, loc).f32(exponentScale);
+        Value power;
+        if (folded) {
+          power = math::FmaOp::create(b, loc, arguments[0], unit, arguments[1]);
+        } else {
+          // Exactly 0 at the maximum, however large the scores.
+          Value below = arith::SubFOp::create(b, loc, arguments[0], arguments[1]);
+          power = arith::MulFOp::create(b, loc, below, unit);
+        }
+        return SmallVector<Value>{tile::Ex2Op::create(b, loc, power)};
+      })[0];
+  Type partial = rowsOf(f32, /*partial=*/true);
+  Value blockSum = tile::RowSumOp::create(builder, loc, partial, weights);
+  Value newSum = mapRows(
+      builder, loc, partial, {sum, perRow[2], blockSum}, [&](OpBuilder &b, ValueRange arguments) {
+        return SmallVector<Value>{
+            math::FmaOp::create(b, loc, arguments[0], arguments[1], arguments[2])};
+      })[0];
+  return {perRow[0], newSum, perRow[2], weights};
+}
+
+Value HopperSchedule::emitRescale(OpBuilder &builder, Value o, Value factor) {
+  return mapElements(
+      builder, getLoc(), o.getType(), {o, factor}, [&](OpBuilder &b, ValueRange arguments) {
+        return SmallVector<Value>{arith::MulFOp::create(b, getLoc(), arguments[0], arguments[1])};
+      })[0];
+}
+
+/// As emitRescale, left out where no row of the warp changes: most blocks raise no maximum. For the
+/// same factors the result is the same bit for bit.
+Value HopperSchedule::emitLazyRescale(OpBuilder &builder, Value o, Value factor) {
+  Location loc = getLoc();
+  Value changed = mapRows(
+      builder, loc, rowsOf(builder.getI1Type()), factor, [&](OpBuilder &b, ValueRange arguments) {
+        Value one = TileEmitter(b, loc).f32(1);
+        return SmallVector<Value>{
+            arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, arguments[0], one)};
+      })[0];
+  Value any = tile::WarpAnyOp::create(builder, loc, builder.getI1Type(), changed);
+  auto rescaled = scf::IfOp::create(
+      builder, loc, any,
+      [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, emitRescale(b, o, factor)); },
+      [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, o); });
+  return rescaled.getResult(0);
+}
+
+Value HopperSchedule::toWeights(OpBuilder &builder, Value weights) {
+  auto source = cast<tile::FragmentType>(weights.getType());
+  auto type = tile::FragmentType::get(builder.getContext(), source.getRows(), source.getCols(),
+                                      kernel.getQType(), tile::FragmentLayout::Operand);
+  return tile::ToOperandOp::create(builder, getLoc(), type, weights);
+}
+
+void HopperSchedule::count(TileEmitter &e, State &state, BlockKind kind) {
+  if (!countTiles)
+    return;
+  state.visited = e.add(state.visited, e.i32(1));
+  if (kind == BlockKind::Full)
+    state.full = e.add(state.full, e.i32(1));
+}
+
+Type HopperSchedule::pendingOf(int64_t cols) {
+  return tile::PendingType::get(kernel.getContext(), cast<tile::FragmentType>(fragment(cols)));
+}
+
+Value HopperSchedule::emitScoresProduct(OpBuilder &builder, Value use) {
+  Type type = pendingOf(shape.keyTile);
+  if (shape.queryInRegisters)
+    return tile::MmaOperandOp::create(builder, getLoc(), type, qOperand, ringK, use);
+  // Any use of the group's own slot names it.
+  return tile::MmaSharedOp::create(builder, getLoc(), type, ringQ, group, ringK, use);
+}
+
+/// S of this block beside O of the block before; gives the state and the weights of this one.
+std::pair<HopperSchedule::State, Value>
+HopperSchedule::emitBlock(OpBuilder &builder, BlockKind kind, const EntryScalars &entry, Value key,
+                          State state, Value weights) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  Value before = e.sub(state.use, e.i32(1));
+  tile::WaitOp::create(builder, loc, ringK, state.use);
+  if (shape.takesTurns)
+    tile::AwaitTurnOp::create(builder, loc);
+  Value s = emitScoresProduct(builder, state.use);
+  tile::WaitOp::create(builder, loc, ringV, before);
+  Value product = tile::MmaRegisterOp::create(builder, loc, pendingOf(shape.dim), weights, ringV,
+                                              before, state.o);
+  if (shape.takesTurns)
+    tile::PassTurnOp::create(builder, loc);
+  Value scores = tile::WaitMmaOp::create(builder, loc, overlap ? 1 : 0, s);
+  Value o;
+  if (!overlap)
+    o = tile::WaitMmaOp::create(builder, loc, 0, product);
+  tile::ReleaseOp::create(builder, loc, ringK, state.use);
+  scores = emitScore(builder, scores, key);
+  Value bits;
+  if (kind == BlockKind::Partial) {
+    bits = emitKeep(builder, key);
+    scores = emitMasked(builder, bits, scores);
+  }
+  Softmax softmax = emitSoftmax(builder, scores, state.max, state.sum);
+  if (overlap)
+    o = tile::WaitMmaOp::create(builder, loc, 0, product);
+  tile::ReleaseOp::create(builder, loc, ringV, before);
+  Value next = toWeights(builder, softmax.weights);
+  State after = state;
+  after.o = shape.rescaleSlack == TileShapeInfo::kAlways
+                ? emitRescale(builder, o, softmax.factor)
+                : emitLazyRescale(builder, o, softmax.factor);
+  after.max = softmax.max;
+  after.sum = softmax.sum;
+  if (kind == BlockKind::Partial)
+    emitHide(builder, entry, state.use, bits);
+  after.use = e.add(state.use, e.i32(1));
+  count(e, after, kind);
+  return {after, next};
+}

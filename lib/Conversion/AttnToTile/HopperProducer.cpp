@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the producer loads, and in which order.
+
+#include "HopperSchedule.h"
+
+#include <limits>
+#include <tuple>
+
+using namespace mlir;
+using namespace attn;
+using Predicate = arith::CmpIPredicate;
+
+/// An i32 field of a record.
+static Value loadField(TileEmitter &e, Value record, size_t offset) {
+  Value at = e.address(record, e.i64(static_cast<int64_t>(offset)));
+  return e.load(e.builder.getI32Type(), at, 4);
+}
+
+/// Contiguous keys lie behind each other. Pieces of a paged cache without live keys lie past it, so
+/// that their page table entries are never read.
+ValueRange HopperSchedule::emitPlace(OpBuilder &builder, const LoadScalars &tile, Value first) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  Value pages = e.pointerWord(args, core::kCudaPageTable);
+  Value noPages = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, pages,
+                                       LLVM::ZeroOp::create(builder, loc, pages.getType()));
+  auto inPages = [&](OpBuilder &b, Location) {
+    TileEmitter in(b, loc);
+    Value header = headerAddress(in, tile.number);
+    Value keyBegin = loadField(in, header, offsetof(core::TileHeader, keyBegin));
+    Value keyEnd = loadField(in, header, offsetof(core::TileHeader, keyEnd));
+    Value boxRows = in.toI32(in.word(args, core::kCudaBoxRows));
+    Value dead = in.either(in.cmp(Predicate::sge, first, keyEnd),
+                           in.cmp(Predicate::sle, in.add(first, boxRows), keyBegin));
+    auto live = scf::IfOp::create(
+        b, loc, dead,
+        [&](OpBuilder &d, Location) {
+          TileEmitter gone(d, loc);
+          Value past = gone.toI32(gone.word(args, core::kCudaNumPages));
+          scf::YieldOp::create(d, loc, ValueRange{past, gone.i32(0)});
+        },
+        [&](OpBuilder &l, Location) {
+          TileEmitter page(l, loc);
+          Value request = loadField(page, header, offsetof(core::TileHeader, request));
+          Value size = page.toI32(page.word(args, core::kCudaPageSize));
+          Value row = page.mul(page.toI64(request), page.word(args, core::kCudaPageTableStride));
+          Value entry = page.add(row, page.toI64(page.div(first, size)));
+          Value number =
+              page.load(l.getI32Type(), page.address(pages, page.mul(entry, page.i64(4))), 4);
+          scf::YieldOp::create(l, loc, ValueRange{number, page.rem(first, size)});
+        });
+    scf::YieldOp::create(b, loc, live.getResults());
+  };
+  auto place = scf::IfOp::create(
+      builder, loc, noPages,
+      [&](OpBuilder &b, Location) {
+        TileEmitter in(b, loc);
+        scf::YieldOp::create(b, loc, ValueRange{in.i32(0), in.add(tile.kvRow, first)});
+      },
+      inPages);
+  return place.getResults();
+}
+
+/// One block of K or V: a box per page piece, shared by the lanes; one box by lane 0 where the box
+/// has the tile's rows.
+void HopperSchedule::emitLoad(OpBuilder &builder, const LoadScalars &tile, Value ring, Value map,
+                              Value use, Value key) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  tile::AcquireOp::create(builder, loc, ring, use);
+  tile::ExpectOp::create(builder, loc, ring, use);
+  Value lane = tile::ThreadIdOp::create(builder, loc, builder.getI32Type());
+  Value boxRows = e.toI32(e.word(args, core::kCudaBoxRows)), size = e.i32(shape.keyTile);
+  auto emitPiece = [&](OpBuilder &b, Value first, Value at, int64_t columnGroups) {
+    TileEmitter in(b, loc);
+    ValueRange place = emitPlace(b, tile, first);
+    for (int64_t g = 0; g < columnGroups; ++g)
+      tile::CopyOp::create(b, loc, map, place[1], in.i32(g), tile.kvHead, place[0], ring, use, at);
+  };
+  auto emitPieces = [&](OpBuilder &b, Location) {
+    TileEmitter in(b, loc);
+    auto body = [&](OpBuilder &l, Location, Value at, ValueRange) {
+      emitPiece(l, TileEmitter(l, loc).add(key, at), at, shape.dim / 64);
+      scf::YieldOp::create(l, loc);
+    };
+    scf::ForOp::create(b, loc, in.mul(lane, boxRows), size, in.mul(boxRows, in.i32(32)),
+                       ValueRange{}, body);
+    scf::YieldOp::create(b, loc);
+  };
+  auto emitWhole = [&](OpBuilder &b, Location) {
+    TileEmitter in(b, loc);
+    scf::IfOp::create(b, loc, in.cmp(Predicate::eq, lane, in.i32(0)),
+                      [&](OpBuilder &first, Location) {
+                        emitPiece(first, key, TileEmitter(first, loc).i32(0), 1);
+                        scf::YieldOp::create(first, loc);
+                      });
+    scf::YieldOp::create(b, loc);
+  };
+  scf::IfOp::create(builder, loc, e.cmp(Predicate::eq, boxRows, size), emitWhole, emitPieces);
+}
+
+/// Q of a tile: each row group its own rows and barriers, so that it can take the next ones early.
+void HopperSchedule::emitQueryLoad(OpBuilder &builder, const LoadScalars &tile, Value tiles) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  Value lane = tile::ThreadIdOp::create(builder, loc, builder.getI32Type());
+  Value isFirst = e.cmp(Predicate::eq, lane, e.i32(0));
+  Value header = headerAddress(e, tile.number);
+  Value token = loadField(e, header, offsetof(core::TileHeader, tokenBegin));
+  for (int64_t g = 0; g < shape.groups; ++g) {
+    Value use = e.add(e.mul(tiles, e.i32(shape.groups)), e.i32(g));
+    tile::AcquireOp::create(builder, loc, ringQ, use);
+    tile::ExpectOp::create(builder, loc, ringQ, use);
+    scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &first, Location) {
+      TileEmitter f(first, loc);
+      Value row = f.add(token, f.i32(core::kGroupRows * g)), zero = f.i32(0);
+      tile::CopyOp::create(first, loc, mapQ, row, zero, tile.head, zero, ringQ, use, zero);
+      scf::YieldOp::create(first, loc);
+    });
+  }
+}
+
+/// Q, K(0), K(1), V(0), ..., V(last). The next work item is claimed before V(last): a tile claimed
+/// at the start would wait here while other CTAs have nothing to do.
+HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Progress progress) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  LoadScalars tile;
+  std::tie(tile.number, tile.head) = emitWorkItem(builder, progress.item);
+  tile.kvHead = e.div(tile.head, e.i32(kernel.getHeads() / kernel.getKvHeads()));
+  Value header = headerAddress(e, tile.number);
+  Value entryBegin = loadField(e, header, offsetof(core::TileHeader, entryBegin));
+  Value entryCount = loadField(e, header, offsetof(core::TileHeader, entryCount));
+  tile.kvRow = loadField(e, header, offsetof(core::TileHeader, kvRow));
+  emitQueryLoad(builder, tile, progress.tiles);
+
+  // Blocks go down; scf.for counts up. V follows a block behind K.
+  constexpr int64_t kNoKey = std::numeric_limits<int32_t>::min();
+  Value one = e.i32(1), noKey = e.i32(kNoKey);
+  auto loadBlock = [&](OpBuilder &b, Value key, ValueRange carried) {
+    TileEmitter in(b, loc);
+    Value use = carried[0], before = carried[1];
+    emitLoad(b, tile, ringK, mapK, use, key);
+    scf::IfOp::create(b, loc, in.cmp(Predicate::ne, before, noKey),
+                      [&](OpBuilder &later, Location) {
+                        Value last = TileEmitter(later, loc).sub(use, one);
+                        emitLoad(later, tile, ringV, mapV, last, before);
+                        scf::YieldOp::create(later, loc);
+                      });
+    scf::YieldOp::create(b, loc, ValueRange{in.add(use, one), key});
+  };
+  auto entries = scf::ForOp::create(
+      builder, loc, entryBegin, e.add(entryBegin, entryCount), one, ValueRange{progress.use, noKey},
+      [&](OpBuilder &b, Location, Value number, ValueRange state) {
+        TileEmitter in(b, loc);
+        EntryScalars entry = emitEntry(b, number);
+        Value size = in.i32(shape.keyTile), zero = in.i32(0);
+        Value highest = in.add(entry.keyBegin, in.mul(in.sub(entry.blocks, one), size));
+        auto blocks =
+            scf::ForOp::create(b, loc, in.sub(zero, highest), in.sub(one, entry.keyBegin), size,
+                               state, [&](OpBuilder &l, Location, Value down, ValueRange carried) {
+                                 loadBlock(l, TileEmitter(l, loc).sub(zero, down), carried);
+                               });
+        scf::YieldOp::create(b, loc, blocks.getResults());
+      });
+  Value use = entries.getResult(0), lowest = entries.getResult(1);
+  Value grid = tile::GridSizeOp::create(builder, loc, builder.getI32Type());
+  Progress next{e.add(progress.item, grid), e.add(progress.tiles, one), use};
+  if (shape.claims) {
+    Value total = e.toI32(e.word(args, core::kCudaNumWork));
+    Value claim =
+        tile::ClaimOp::create(builder, loc, e.pointerWord(args, core::kCudaClaims), total);
+    next.item = e.add(claim, grid);
+  }
+  scf::IfOp::create(builder, loc, e.cmp(Predicate::ne, lowest, noKey), [&](OpBuilder &b, Location) {
+    Value last = TileEmitter(b, loc).sub(use, one);
+    emitLoad(b, tile, ringV, mapV, last, lowest);
+    scf::YieldOp::create(b, loc);
+  });
+  if (countTiles)
+    emitLoadCounter(builder, e.sub(use, progress.use));
+  return next;
+}
+
+void HopperSchedule::emitLoadCounter(OpBuilder &builder, Value blocks) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  Value lane = tile::ThreadIdOp::create(builder, loc, builder.getI32Type());
+  scf::IfOp::create(builder, loc, e.cmp(Predicate::eq, lane, e.i32(0)),
+                    [&](OpBuilder &b, Location) {
+                      TileEmitter in(b, loc);
+                      Value at = in.address(in.pointerWord(args, core::kCudaCounters),
+                                            in.i64(offsetof(core::TileCounters, loaded)));
+                      LLVM::AtomicRMWOp::create(b, loc, LLVM::AtomicBinOp::add, at,
+                                                in.toI64(blocks), LLVM::AtomicOrdering::monotonic);
+                      scf::YieldOp::create(b, loc);
+                    });
+}
+
+void HopperSchedule::emitProducer(OpBuilder &builder) {
+  auto take = [&](OpBuilder &b, const Progress &progress) {
+    if (queue)
+      tile::PushOp::create(b, getLoc(), progress.item, queue, progress.tiles);
+    return progress.item;
+  };
+  emitTileLoop(builder, take, [&](OpBuilder &b, const Progress &progress) {
+    return emitProducerTile(b, progress);
+  });
+}
