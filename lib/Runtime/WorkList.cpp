@@ -78,10 +78,6 @@ struct TileSums {
   TileCounters counts{};
 };
 
-/// A block whose mask is tested costs 1.2 times one whose mask is not. An estimate: the loop bodies
-/// differ by about that many instructions.
-constexpr int64_t kPartialCost = 6, kFullCost = 5;
-
 /// What the order looks at: a query tile, or its part of one key/value head.
 struct Unit {
   uint32_t cost;
@@ -193,13 +189,14 @@ struct WorkListBuilder::Impl {
 /// Entries are gathered in ascending order; a run grows while classes stay equal.
 void WorkListBuilder::Impl::addEntry(Interval blocks, uint32_t groupClasses, int32_t bitmap) {
   if (bitmap < 0 && entries.count > firstEntry && last.visible < 0 &&
-      last.classes == groupClasses && last.keyBegin + last.blocks * size == blocks.lo * size) {
+      last.classes == groupClasses &&
+      last.keyBegin + last.blocks * size == classes.firstKey(blocks.lo)) {
     last.blocks += static_cast<int32_t>(blocks.size());
     entries.replaceLast(last);
     return;
   }
-  last = {static_cast<int32_t>(blocks.lo * size), static_cast<int32_t>(blocks.size()), groupClasses,
-          bitmap};
+  last = {static_cast<int32_t>(classes.firstKey(blocks.lo)), static_cast<int32_t>(blocks.size()),
+          groupClasses, bitmap};
   entries.add(last);
 }
 
@@ -305,7 +302,7 @@ void WorkListBuilder::Impl::addSingleRun(Interval run, TileSums &sums) {
 void WorkListBuilder::Impl::sweepGroups(const QueryTile &tile, TileSums &sums) {
   for (size_t g = 0; g < cursors.size(); ++g)
     cursors[g] = RunCursor(classes.runs(static_cast<int64_t>(g)));
-  for (int64_t block = 0; block < kPositionLimit;) {
+  for (int64_t block = -1; block < kPositionLimit;) {
     int64_t end = kPositionLimit;
     uint32_t groupClasses = 0;
     for (size_t g = 0; g < cursors.size(); ++g)
@@ -328,7 +325,8 @@ Status WorkListBuilder::Impl::buildTiles(const Batch &batch, const WorkListKeys 
   const BatchShape &shape = batch.shape;
   const int64_t tileHeads = classes.isPerHead() ? batch.numHeads : 1;
   const uint64_t headsOfTile = batch.numHeads / tileHeads;
-  classes.bind(batch);
+  // A box of a paged cache must not cross a page.
+  classes.bind(batch, /*anchored=*/!keys.kvStart);
   for (int64_t b = 0; b < shape.numReqs(); ++b) {
     const int64_t begin = shape.contextLen[b];
     const int64_t end = begin + shape.queryLen(RequestIndex(b));

@@ -23,7 +23,8 @@ TileClasses::TileClasses(const MaskProgram &program, const CudaLaunch &launch, T
     : program(program), numGroups(launch.groups), size(launch.keyTile),
       size32(static_cast<uint32_t>(launch.keyTile)), plan(plan),
       perHead(program.mask >= 0 && dependence(program, program.mask).h), terms(program),
-      sums(launch.groups), groups(launch.groups), rowRuns(launch.groups) {
+      sums(launch.groups), groups(launch.groups), rowSome(launch.groups), rowEvery(launch.groups),
+      keptOf(launch.groups), inAllOf(launch.groups) {
   firstKeys.resize(size + 1);
   for (int64_t n = 1; n <= size; ++n) {
     firstKeys[n] = firstKeys[n - 1];
@@ -70,8 +71,9 @@ void TileClasses::reserve(int64_t mostRanges) {
     runs.reserve(3 * kGroupRows * RowTerms::kMostTerms);
 }
 
-void TileClasses::bind(const Batch &of) {
+void TileClasses::bind(const Batch &of, bool anchored) {
   batch = &of;
+  isAnchored = anchored;
   eval.reset();
   followsBatch = isFollowed() && terms.bind(of);
 }
@@ -101,6 +103,52 @@ void TileClasses::classify(const QueryTile &tile) {
     return;
   source = Source::Boxes;
   classifySoundly(tile);
+}
+
+/// What all groups compute with blocks from `candidate` on, and the blocks loaded for it.
+std::pair<int64_t, int64_t> TileClasses::costOf(int64_t candidate) {
+  anchor = candidate;
+  int64_t cost = 0;
+  Interval loaded{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+  for (int64_t g = 0; g < numGroups; ++g) {
+    for (const Interval &run : *keptOf[g]) {
+      const Interval visited = blocksOf(run);
+      cost += kPartialCost * visited.size();
+      loaded = {std::min(loaded.lo, visited.lo), std::max(loaded.hi, visited.hi)};
+    }
+    for (const Interval &run : *inAllOf[g]) {
+      const Interval full{blockAfter(run.lo), blockOf(run.hi)};
+      cost -= (kPartialCost - kFullCost) * full.size();
+    }
+  }
+  return {cost, loaded.size()};
+}
+
+/// What the groups compute changes only where a limit of one meets the edge of a block, so those
+/// few places are all that is tried. 0 where nothing is gained.
+void TileClasses::chooseAnchor() {
+  for (int64_t g = 0; g < numGroups; ++g)
+    if (keptOf[g]->size() > 1 || inAllOf[g]->size() > 1)
+      return;
+  std::pair<int64_t, int64_t> least = costOf(0);
+  int64_t best = 0;
+  for (int64_t g = 0; g < numGroups; ++g)
+    for (const KeyRuns *runs : {keptOf[g], inAllOf[g]})
+      for (const Interval &run : *runs)
+        for (int64_t limit : {run.lo, run.hi})
+          if (const auto cost = costOf(limit % size); cost < least) {
+            least = cost;
+            best = limit % size;
+          }
+  anchor = best;
+}
+
+void TileClasses::makeRuns() {
+  anchor = 0;
+  if (!isAnchored)
+    chooseAnchor();
+  for (int64_t g = 0; g < numGroups; ++g)
+    makeRuns(g, *keptOf[g], *inAllOf[g]);
 }
 
 /// Runs of a group from the keys that some row, and those that every row, keeps.
@@ -150,8 +198,10 @@ void TileClasses::classifyFollowed(const QueryTile &tile) {
     while (terms.row() < rows.hi)
       group.add(terms.next(rows.hi));
     group.finish();
-    makeRuns(g, group.inSome(), group.inEvery());
+    keptOf[g] = &group.inSome();
+    inAllOf[g] = &group.inEvery();
   }
+  makeRuns();
 }
 
 /// Classes from the rows' sets; false if some row is not an interval set.
@@ -169,9 +219,12 @@ bool TileClasses::classifyRows(const QueryTile &tile) {
       inSome.insert(inSome.end(), live.runs().begin(), live.runs().end());
       inEvery = inEvery & live;
     }
-    rowRuns[g] = IntervalSet::unionOf(std::move(inSome)).runs();
-    makeRuns(g, rowRuns[g], inEvery.runs());
+    rowSome[g] = IntervalSet::unionOf(std::move(inSome)).runs();
+    rowEvery[g] = inEvery.runs();
+    keptOf[g] = &rowSome[g];
+    inAllOf[g] = &rowEvery[g];
   }
+  makeRuns();
   return true;
 }
 
@@ -197,6 +250,7 @@ void TileClasses::classifyBoxes(const QueryTile &tile, Interval queries, Interva
 }
 
 void TileClasses::classifySoundly(const QueryTile &tile) {
+  anchor = 0;
   const IntervalSet keys(tile.keys);
   // Blocks that the launch has all keys of; the others are never full.
   const Interval whole = {ceilDiv(tile.keys.lo, size), floorDiv(tile.keys.hi, size)};
@@ -232,7 +286,7 @@ void TileClasses::classifySoundly(const QueryTile &tile) {
 }
 
 bool TileClasses::seesAll(const QueryTile &tile, int64_t block, KeyBitmap &bits) {
-  const int64_t first = block * size;
+  const int64_t first = firstKey(block);
   const Interval live{std::max(first, tile.keys.lo), std::min(first + size, tile.keys.hi)};
   bits = {};
   auto add = [&](int64_t begin, int64_t end) {
@@ -250,7 +304,7 @@ bool TileClasses::seesAll(const QueryTile &tile, int64_t block, KeyBitmap &bits)
     return bits == firstKeys[size];
   }
   for (int64_t g = 0; g < numGroups; ++g) {
-    const KeyRuns &runs = keptBy(g);
+    const KeyRuns &runs = *keptOf[g];
     auto run = runs.begin();
     if (runs.size() > 1)
       run = std::partition_point(run, runs.end(), [&](const Interval &r) { return r.hi <= first; });

@@ -16,6 +16,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 
 namespace attn::rt {
 
@@ -33,6 +34,10 @@ struct QueryTile {
   core::Interval keys;
 };
 
+/// A block whose mask is tested costs 1.2 times one whose mask is not. An estimate: the loop bodies
+/// differ by about that many instructions.
+constexpr int64_t kPartialCost = 6, kFullCost = 5;
+
 /// Bit r: some row of the tile keeps key r of a block.
 using KeyBitmap = std::array<uint32_t, core::kVisibleWords>;
 
@@ -48,8 +53,9 @@ public:
   int64_t mostTerms() const { return terms.mostTerms(); }
   void reserve(int64_t mostRanges);
 
-  /// Starts a list; `batch` outlives it.
-  void bind(const core::Batch &batch);
+  /// Starts a list; `batch` outlives it. `anchored`: blocks start at multiples of their size;
+  /// otherwise where the row groups of a tile compute least, if each needs one interval of keys.
+  void bind(const core::Batch &batch, bool anchored);
   /// Starts a request that has keys. Its tiles follow in ascending order, the heads of each in
   /// ascending order from 0.
   void start(core::RequestIndex b);
@@ -64,6 +70,11 @@ public:
 
   /// Of the tile classified last: ascending runs of a group, those of a class joined.
   const std::vector<ClassRun> &runs(int64_t group) const { return groups[group]; }
+  /// The first key of a block, and the blocks that meet some keys.
+  int64_t firstKey(int64_t block) const { return anchor + block * size; }
+  core::Interval blocksOf(core::Interval keys) const {
+    return {blockOf(keys.lo), blockAfter(keys.hi)};
+  }
   /// Whether some row of the tile keeps each key of a block; if not, `bits` says which are kept.
   bool seesAll(const QueryTile &tile, int64_t block, KeyBitmap &bits);
 
@@ -73,22 +84,22 @@ private:
   void classifySoundly(const QueryTile &tile);
   void classifyBoxes(const QueryTile &tile, core::Interval queries, core::Interval blocks,
                      std::vector<ClassRun> &runs);
+  /// Runs of all groups from keptOf and inAllOf.
+  void makeRuns();
   void makeRuns(int64_t group, const KeyRuns &some, const KeyRuns &every);
+  void chooseAnchor();
+  std::pair<int64_t, int64_t> costOf(int64_t candidate);
 
   core::MaskEvaluator &evaluator();
   core::Interval groupRows(const QueryTile &tile, int64_t group) const {
     const int64_t lo = tile.queries.lo + group * core::kGroupRows;
     return {lo, std::min(lo + core::kGroupRows, tile.queries.hi)};
   }
-  // Keys of a launch are not negative and lie below 2^30.
-  int64_t blockOf(int64_t key) const { return static_cast<uint32_t>(key) / size32; }
-  int64_t blockAfter(int64_t key) const {
-    return (static_cast<uint32_t>(key) + size32 - 1) / size32;
+  // Keys of a launch are not negative and lie below 2^30; block -1 may hold some of them.
+  int64_t blockOf(int64_t key) const {
+    return int64_t(static_cast<uint32_t>(key + size - anchor) / size32) - 1;
   }
-
-  const KeyRuns &keptBy(int64_t group) const {
-    return source == Source::Terms ? sums[group].inSome() : rowRuns[group];
-  }
+  int64_t blockAfter(int64_t key) const { return blockOf(key + size - 1); }
 
   const core::MaskProgram &program;
   const int64_t numGroups;
@@ -100,7 +111,11 @@ private:
   std::vector<KeyBitmap> firstKeys; ///< [n]: the first n keys of a block
   std::vector<RowSums> sums;        ///< of each group
   std::vector<std::vector<ClassRun>> groups;
-  std::vector<KeyRuns> rowRuns; ///< keys that some row of a group keeps, from single rows
+  std::vector<KeyRuns> rowSome, rowEvery; ///< keys of a group's rows, from single rows
+  /// Keys that some row, and that every row, of a group keeps, wherever they come from.
+  std::vector<const KeyRuns *> keptOf, inAllOf;
+  int64_t anchor = 0; ///< where block 0 starts: 0 ... size - 1
+  bool isAnchored = true;
   const core::Batch *batch = nullptr;
   std::optional<core::MaskEvaluator> eval; ///< made when it is first needed
   bool followsBatch = false;

@@ -153,14 +153,27 @@ struct BlockRecord {
   int32_t visible = -1;
 };
 
+/// Where block 0 starts; block -1 may be there too.
+int64_t anchorOf(const Launch &s, const rt::WorkList &list, const TileHeader &tile) {
+  if (tile.entryCount == 0)
+    return 0;
+  const int64_t rest = list.entries.at(tile.entryBegin).keyBegin % s.launch.keyTile;
+  return rest < 0 ? rest + s.launch.keyTile : rest;
+}
+
+/// Element i is block i - 1.
 std::vector<BlockRecord> blocksOf(const Launch &s, const rt::WorkList &list, const TileHeader &tile,
                                   int64_t count) {
   std::vector<BlockRecord> blocks(count);
+  const int64_t anchor = anchorOf(s, list, tile);
+  if (!s.keys.kvStart) {
+    EXPECT_EQ(anchor, 0);
+  }
   int64_t previous = std::numeric_limits<int64_t>::max();
   for (int32_t i = tile.entryBegin; i < tile.entryBegin + tile.entryCount; ++i) {
     const TileEntry &entry = list.entries.at(i);
     EXPECT_GE(entry.blocks, 1);
-    EXPECT_EQ(entry.keyBegin % s.launch.keyTile, 0);
+    EXPECT_EQ((entry.keyBegin - anchor) % s.launch.keyTile, 0);
     EXPECT_NE(entry.classes, 0u);
     EXPECT_EQ(entry.classes >> (kGroupClassBits * s.launch.groups), 0u);
     EXPECT_LE(entry.keyBegin + entry.blocks * s.launch.keyTile, previous);
@@ -175,7 +188,8 @@ std::vector<BlockRecord> blocksOf(const Launch &s, const rt::WorkList &list, con
     }
     previous = entry.keyBegin;
     for (int32_t j = 0; j < entry.blocks; ++j)
-      blocks.at(entry.keyBegin / s.launch.keyTile + j) = {entry.classes, entry.visible};
+      blocks.at((entry.keyBegin - anchor) / s.launch.keyTile + 1 + j) = {entry.classes,
+                                                                         entry.visible};
   }
   return blocks;
 }
@@ -191,11 +205,12 @@ struct Judge {
   /// One block of one tile for one head, key by key.
   void block(const TileHeader &tile, int64_t head, int64_t number, const BlockRecord &got) {
     const int64_t size = s.launch.keyTile;
+    const int64_t firstKey = anchorOf(s, list, tile) + (number - 1) * size;
     std::vector<int64_t> kept(s.launch.groups, 0), pairs(s.launch.groups, 0);
     std::vector<bool> seen(size, false);
     for (int64_t i = 0; i < tile.rows; ++i)
       for (int64_t r = 0; r < size; ++r) {
-        const int64_t k = number * size + r;
+        const int64_t k = firstKey + r;
         const bool live = tile.keyBegin <= k && k < tile.keyEnd;
         const bool keep = live && mask.keep(s.batch, tile.request, head, tile.queryBegin + i, k);
         kept[i / kGroupRows] += keep;
@@ -239,7 +254,7 @@ struct Judge {
   /// The entries of a tile. Whatever the list leaves out must hold no kept pair.
   void tile(const TileHeader &tile, int64_t head) {
     costs.push_back(0);
-    const int64_t count = (tile.keyEnd + s.launch.keyTile - 1) / s.launch.keyTile;
+    const int64_t count = (tile.keyEnd + s.launch.keyTile - 1) / s.launch.keyTile + 1;
     const std::vector<BlockRecord> blocks = blocksOf(s, list, tile, count);
     for (int64_t i = 0; i < count && !testing::Test::HasFatalFailure(); ++i)
       block(tile, head, i, blocks[i]);
@@ -391,6 +406,25 @@ TEST(WorkList, CausalByHand) {
   EXPECT_EQ(list->counts.loaded, 2u * 6);
   EXPECT_EQ(list->counts.visited, 2u * 10);
   EXPECT_EQ(list->counts.full, 2u * 6);
+}
+
+// A chunk of 16384 queries behind 1061 keys, a window of 1024: 64 rows need 1087 keys, which meet
+// 18 blocks at multiples of 64 and 17 that start where a tile needs them. A paged cache cannot.
+TEST(WorkList, BlocksStartWhereATileNeedsThem) {
+  MaskProgram program;
+  program.params = {{"left", ScalarType::I32, 0}};
+  program.mask = window(program);
+  Batch batch = oneRequest(16384, 16384 + 1061, 1, 1);
+  batch.params = {{1023, 0}};
+  const int64_t start[] = {0};
+  auto visited = [&](rt::WorkListKeys keys) {
+    Result<rt::WorkList> list =
+        rt::buildWorkList(program, batch, launchOf(2, 64), TilePlan::Intervals, keys);
+    EXPECT_TRUE(list.ok()) << list.message();
+    return list->counts.visited;
+  };
+  EXPECT_EQ(visited({nullptr, 512}), 256u * 18);
+  EXPECT_EQ(visited({start, 512}), 256u * 17);
 }
 
 TEST(WorkList, HeadsThatFitTheCacheRunTogether) {
