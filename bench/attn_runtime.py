@@ -103,10 +103,11 @@ class Plan:
         self.runtime.lib.attn_plan_destroy(self.handle)
         self.runtime.lib.attn_artifact_destroy(self.artifact)
 
-    def prepare(self, lengths, params, ranges, tables, stream):
+    def prepare(self, lengths, params, ranges, tables, stream, page=0, table=None):
         """Requests of `lengths` tokens that are also all their keys, packed one after the other.
 
-        params: {name: int or float}; ranges: per request inclusive pairs, or None; tables: {name: [float]}.
+        params: {name: int or float}; ranges: per request inclusive pairs, or None; tables: {name: [float]};
+        page: slots of a page, with `table`, pages of each request as a tensor of i32 on the host.
         """
         starts = [0]
         for length in lengths:
@@ -120,6 +121,12 @@ class Plan:
         batch = BatchStruct(num_reqs=len(lengths), query_start_loc=array(c_int32, starts),
                             seq_lens=array(c_int32, lengths), params=array(Param, made), num_params=len(made),
                             tables=array(DenseTable, made_tables), num_tables=len(made_tables))
+        if page:
+            pages = table.contiguous()
+            self.pages = pages  # read by reference until the next prepare
+            batch.page_size, batch.block_table = page, ctypes.cast(pages.data_ptr(), POINTER(c_int32))
+            batch.block_table_stride = batch.block_table_width = pages.shape[1]
+            batch.num_pages = pages.numel()
         if ranges is not None:
             offsets = [0]
             for pairs in ranges:
