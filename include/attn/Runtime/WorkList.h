@@ -74,12 +74,12 @@ struct WorkListMemory {
 
 /// Builds lists of one kernel, step after step.
 ///
-/// Key blocks start at multiples of launch.keyTile, or, for contiguous K/V where each row group of a
-/// tile needs one interval of keys, where its groups compute least. A block is full for a row group
-/// only if all of its keys lie in the launch's keys and every row of the group keeps all of them. For masks whose
-/// rows are interval sets all classes are exact; for others Skip and Full are never wrong. Bitmaps
-/// are exact for any mask. Masks that depend on the head get the records of a query tile once a
-/// head, others once.
+/// Key blocks start at multiples of launch.keyTile, or, for contiguous K/V where each row group of
+/// a tile needs one interval of keys, where its groups compute least. A block is full for a row
+/// group only if all of its keys lie in the launch's keys and every row of the group keeps all of
+/// them. For masks whose rows are interval sets all classes are exact; for others Skip and Full are
+/// never wrong. Bitmaps are exact for any mask. Masks that depend on the head get the records of a
+/// query tile once a head, others once.
 ///
 /// Order: groups of key/value heads within kL2Budget; inside a group the tiles with most work
 /// first, the query heads of a key/value head side by side.
