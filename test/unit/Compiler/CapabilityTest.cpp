@@ -136,7 +136,7 @@ TEST(Capability, TheTableHasTheCompilersTargets) {
     EXPECT_EQ(target.dims, dims);
     // Every dim takes every kind of mask and score, which the table has no column for.
     for (int64_t dim : dims)
-      EXPECT_NE(info->findShape(dim, ElementWork::Predicate), nullptr) << dim;
+      EXPECT_NE(info->findShape(dim, ElementWork::Predicate, MaskShape::Any), nullptr) << dim;
   }
   EXPECT_EQ(names, compiler::targets());
 }

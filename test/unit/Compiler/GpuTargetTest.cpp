@@ -258,7 +258,7 @@ TEST(GpuTarget, TargetsAreRefusedByName) {
 TEST(GpuTarget, StagesAreOfTheFirstGpu) {
   std::string spec = kernel(kShape, mask("%m = attn.causal %q, %k\n"));
   EXPECT_NE(emit(spec, Stage::Attn).find("attn.mask"), std::string::npos);
-  EXPECT_NE(emit(spec, Stage::Tile).find("tile.mma_shared"), std::string::npos);
+  EXPECT_NE(emit(spec, Stage::Tile).find("tile.mma_register"), std::string::npos);
   EXPECT_NE(emit(spec, Stage::Nvvm).find("nvvm.kernel"), std::string::npos);
   EXPECT_NE(emit(spec, Stage::Llvm).find("define ptx_kernel void @attn_forward("),
             std::string::npos);
