@@ -44,8 +44,6 @@ if(ATTN_BUILD_COMPILER)
   add_test(NAME compile-scaling
     COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_SOURCE_DIR}/Tools/compile_scaling.py"
       $<TARGET_FILE:attn-compile>)
-  # Alone on the machine: it compares times.
-  set_tests_properties(compile-scaling PROPERTIES RUN_SERIAL TRUE)
   add_test(NAME bad-input
     COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_SOURCE_DIR}/Tools/bad_input.py"
       --bin=$<TARGET_FILE_DIR:attn-run>)

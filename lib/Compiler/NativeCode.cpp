@@ -24,10 +24,6 @@ using namespace attn;
 
 llvm::StringRef compiler::getNativeFormat() { return "elf-x86-64"; }
 
-static llvm::Error failure(const llvm::Twine &text) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
-}
-
 static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(unsigned optLevel) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -40,14 +36,14 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(unsign
   std::string error;
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
-    return failure("this LLVM has no x86-64 code generator: " + error);
+    return llvm::createStringError("this LLVM has no x86-64 code generator: " + error);
   auto level = llvm::CodeGenOpt::getLevel(static_cast<int>(optLevel));
   // The baseline processor: an artifact runs on any x86-64.
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       triple, "x86-64", "", llvm::TargetOptions(), llvm::Reloc::PIC_, llvm::CodeModel::Small,
       level.value_or(llvm::CodeGenOptLevel::Aggressive)));
   if (!machine)
-    return failure("this LLVM cannot make code for x86-64");
+    return llvm::createStringError("this LLVM cannot make code for x86-64");
   return machine;
 }
 
@@ -77,7 +73,7 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> translate(mlir::ModuleOp mo
                                                                unsigned optLevel) {
   std::unique_ptr<llvm::Module> ir = mlir::translateModuleToLLVMIR(module, context, "attn");
   if (!ir)
-    return failure("translation to LLVM IR failed");
+    return llvm::createStringError("translation to LLVM IR failed");
   ir->setDataLayout(machine.createDataLayout());
   ir->setTargetTriple(machine.getTargetTriple());
   for (llvm::Function &function : *ir)
@@ -107,7 +103,7 @@ llvm::Expected<std::vector<uint8_t>> compiler::emitNativeObject(mlir::ModuleOp m
   llvm::raw_svector_ostream stream(buffer);
   llvm::legacy::PassManager passes;
   if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
-    return failure("this LLVM cannot write x86-64 objects");
+    return llvm::createStringError("this LLVM cannot write x86-64 objects");
   passes.run(**ir);
   return std::vector<uint8_t>(buffer.begin(), buffer.end());
 }

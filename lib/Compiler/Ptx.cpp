@@ -27,10 +27,6 @@
 using namespace attn;
 using compiler::PtxInput;
 
-static llvm::Error failure(const llvm::Twine &text) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
-}
-
 std::string compiler::gpuEntryName(size_t index) {
   return index == 0 ? "attn_forward" : "attn_forward_" + std::to_string(index);
 }
@@ -84,20 +80,20 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const 
   std::string error;
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
-    return failure("this LLVM has no NVPTX code generator: " + error);
+    return llvm::createStringError("this LLVM has no NVPTX code generator: " + error);
   // An unknown chip or feature only gets a line on standard error and is then replaced or ignored.
   std::unique_ptr<llvm::MCSubtargetInfo> known(target->createMCSubtargetInfo(triple, "", ""));
   if (!known || !known->isCPUStringValid(input.chip))
-    return failure("this LLVM has no chip '" + input.chip + "'");
+    return llvm::createStringError("this LLVM has no chip '" + input.chip + "'");
   llvm::StringRef feature = input.features;
   auto isFeature = [&](const llvm::SubtargetFeatureKV &row) { return feature == row.Key; };
   if (!feature.consume_front("+") || llvm::none_of(known->getAllProcessorFeatures(), isFeature))
-    return failure("this LLVM has no feature '" + input.features + "'");
+    return llvm::createStringError("this LLVM has no feature '" + input.features + "'");
   std::unique_ptr<llvm::TargetMachine> machine(
       target->createTargetMachine(triple, input.chip, input.features, llvm::TargetOptions(),
                                   std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
   if (!machine)
-    return failure("this LLVM cannot make code for " + input.chip);
+    return llvm::createStringError("this LLVM cannot make code for " + input.chip);
   return machine;
 }
 
@@ -107,7 +103,7 @@ static llvm::Error rename(llvm::Module &module, llvm::ArrayRef<std::string> kern
   for (const std::string &name : kernels) {
     functions.push_back(module.getFunction(name));
     if (!functions.back() || functions.back()->isDeclaration())
-      return failure("no kernel '" + name + "' came out of the lowering");
+      return llvm::createStringError("no kernel '" + name + "' came out of the lowering");
   }
   // All old names go first: one of them may be another's new one.
   for (llvm::Function &function : module)
@@ -146,7 +142,7 @@ static llvm::Error translate(mlir::ModuleOp module, const PtxInput &input,
                              llvm::TargetMachine &machine, Translation &result) {
   result.module = mlir::translateModuleToLLVMIR(module, result.context, "attn");
   if (!result.module)
-    return failure("translation to LLVM IR failed");
+    return llvm::createStringError("translation to LLVM IR failed");
   result.module->setDataLayout(machine.createDataLayout());
   result.module->setTargetTriple(machine.getTargetTriple());
   if (llvm::Error error = rename(*result.module, input.kernels))
@@ -168,10 +164,10 @@ llvm::Expected<std::string> compiler::emitPtx(mlir::ModuleOp module, const PtxIn
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;
   if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
-    return failure("this LLVM cannot write PTX");
+    return llvm::createStringError("this LLVM cannot write PTX");
   passes.run(*translation.module);
   if (!translation.errors.empty())
-    return failure(translation.errors);
+    return llvm::createStringError(translation.errors);
   return text.str().str();
 }
 

@@ -21,10 +21,6 @@ using compiler::PtxasKernel;
 using compiler::PtxasReport;
 using llvm::StringRef;
 
-static llvm::Error failure(const llvm::Twine &text) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
-}
-
 //===----------------------------------------------------------------------===//
 // Its output
 //===----------------------------------------------------------------------===//
@@ -167,7 +163,8 @@ llvm::Expected<compiler::PtxasResult> compiler::runPtxas(StringRef ptxas, String
                                                          StringRef chip) {
   MemoryFile input, output, log;
   if (!input || !output || !log || !input.write(ptx))
-    return failure("cannot make a file in memory for ptxas: " + llvm::sys::StrError());
+    return llvm::createStringError("cannot make a file in memory for ptxas: " +
+                                   llvm::sys::StrError());
   std::string inputPath = input.path(), outputPath = output.path(), logPath = log.path();
   std::string arch = ("-arch=" + chip).str();
   StringRef arguments[] = {ptxas, arch, "-O3", "-v", inputPath, "-o", outputPath};
@@ -178,14 +175,14 @@ llvm::Expected<compiler::PtxasResult> compiler::runPtxas(StringRef ptxas, String
   std::vector<uint8_t> bytes = log.read();
   StringRef text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   if (status < 0)
-    return failure("cannot run '" + ptxas + "': " + why);
+    return llvm::createStringError("cannot run '" + ptxas + "': " + why);
   if (status > 0)
-    return failure("'" + ptxas + "' fails with status " + llvm::Twine(status) + ":\n" +
-                   errorLines(text));
+    return llvm::createStringError("'" + ptxas + "' fails with status " + llvm::Twine(status) +
+                                   ":\n" + errorLines(text));
   PtxasResult result;
   result.cubin = output.read();
   if (result.cubin.empty())
-    return failure("'" + ptxas + "' wrote no code");
+    return llvm::createStringError("'" + ptxas + "' wrote no code");
   result.report = parsePtxasLog(text);
   return result;
 }
