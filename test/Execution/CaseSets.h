@@ -88,8 +88,8 @@ private:
   std::vector<std::vector<uint8_t>> scratch;
 };
 
-/// Spreads keys whose few bits that differ lie far apart: multiplication alone, LLVM's default, lets
-/// them share long runs of slots.
+/// Spreads keys whose few bits that differ lie far apart: multiplication alone, LLVM's default,
+/// lets them share long runs of slots.
 struct MixedKey : llvm::DenseMapInfo<uint64_t> {
   /// The finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
   static unsigned getHashValue(uint64_t x) {
