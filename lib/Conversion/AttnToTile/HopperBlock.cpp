@@ -10,13 +10,9 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace attn;
 using Predicate = arith::CmpIPredicate;
-
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Type HopperSchedule::fragment(int64_t cols) {
   MLIRContext *ctx = kernel.getContext();

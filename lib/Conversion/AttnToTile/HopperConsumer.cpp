@@ -7,13 +7,10 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace attn;
 using Predicate = arith::CmpIPredicate;
 
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 static constexpr double kLn2 = 0.6931471805599453;
 
 //===----------------------------------------------------------------------===//

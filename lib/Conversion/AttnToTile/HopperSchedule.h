@@ -20,7 +20,11 @@
 #include "attn/Conversion/Regions/RegionEmitter.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
 
+#include <limits>
+
 namespace attn {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// How partial blocks test the mask.
 struct MaskForm {
