@@ -21,6 +21,7 @@ class Fault:
 
 BEGIN, END = "// begin inline asm", "// end inline asm"
 REGISTERS = re.compile(r"%[a-z]+\d+\b")
+ADDRESS = r"\[(%r\d+)(?:\+(\d+))?\]"  # register and constant
 
 
 class Text:
@@ -95,9 +96,10 @@ class Text:
         warp misses a phase, the same parity again is the same phase.
         """
         changes = {}
-        for j, match in self.find(r"mbarrier\.try_wait\.parity\S* P, \[(%r\d+)\], (%r\d+);"):
+        for j, match in self.find(r"mbarrier\.try_wait\.parity\S* P, " + ADDRESS + r", (%r\d+);"):
             first, last = self.piece(j)
-            address = ["mov.b64 %fseen, fault_seen;", "shr.u32 %fword, {0}, 1;",
+            address = ["mov.b64 %fseen, fault_seen;", "add.s32 %fword, {0}, {2};",
+                       "shr.u32 %fword, %fword, 1;",
                        "and.b32 %fword, %fword, 252;", "cvt.u64.u32 %fplace, %fword;",
                        "add.s64 %fplace, %fplace, %fseen;", "add.s32 %fword, {1}, 1;"]
             if j == i:
@@ -107,7 +109,7 @@ class Text:
             else:
                 extra = ["st.local.b32 [%fplace], %fword;"]
                 at, place = last, "{3}\n{2}"
-            code = "\n".join(address + extra).format(match.group(1), match.group(2))
+            code = "\n".join(address + extra).format(match.group(1), match.group(3), match.group(2) or 0)
             changes[at] = place.format("", "", code, self.lines[at])
         start = "\n".join(["mov.b64 %fseen, fault_seen;", "mov.b32 %fold, 0;"] +
                           ["st.local.b32 [%%fseen+%d], %%fold;" % (4 * k) for k in range(64)])
@@ -191,6 +193,11 @@ def offset_of(text, i, register):
     return None
 
 
+def place(text, i, match):
+    """The constant part of the address of a barrier in the piece of line i, or None."""
+    return int(match.group(2)) if match.group(2) else offset_of(text, text.piece(i)[0], match.group(1))
+
+
 def paced_wait(text, i):
     """A wait for a copy whose data is not read here, before a wait for a copy that is issued later.
 
@@ -199,18 +206,18 @@ def paced_wait(text, i):
     so the wait for V alone keeps the group from giving a slot back twice. The other way round does not
     hold.
     """
-    first = offset_of(text, text.piece(i)[0], re.search(r"\[(%r\d+)\]", text.lines[i]).group(1))
+    first = place(text, i, re.search(ADDRESS, text.lines[i]))
     for j in text.after(i):
         line = text.lines[j]
         if "mbarrier.try_wait" in line:
-            second = offset_of(text, text.piece(j)[0], re.search(r"\[(%r\d+)\]", line).group(1))
+            second = place(text, j, re.search(ADDRESS, line))
             break
         if re.search(r"\b(ld|st|wgmma|bar|cp|fence)\b", line):
             return ""
     else:
         return ""
-    issued = [offset_of(text, text.piece(k)[0], match.group(1))
-              for k, match in text.find(r"mbarrier\.arrive\.expect_tx\S* _, \[(%r\d+)\]")]
+    issued = [place(text, k, match)
+              for k, match in text.find(r"mbarrier\.arrive\.expect_tx\S* _, " + ADDRESS)]
     if None in (first, second) or first not in issued or second not in issued or \
             issued.index(first) > issued.index(second):
         return ""
@@ -324,7 +331,7 @@ def slot_early(text):
         waits = [j for j in text.before(first) if "wgmma.wait_group" in text.lines[j]]
         if waits:
             at = text.piece(waits[0])[0]
-            address = re.search(r"\[(%r\d+)\]", text.lines[i]).group(1)
+            address = re.search(ADDRESS, text.lines[i]).group(1)
             moved = [j for j in range(at, first)
                      if re.match(r"\s*add\.s32 \s*%s," % address, text.lines[j])]
             block = [text.lines[j] for j in moved + list(range(first, last + 1))]
@@ -333,7 +340,7 @@ def slot_early(text):
             yield text.fault("slot reused early", i, "given back before line %d waits" % (waits[0] + 1),
                         text.edited(changes))
     # Or before every warp has given it back.
-    for i, match in text.find(r"(mbarrier\.init\.\S+ \[%r\d+\], )(%r\d+);"):
+    for i, match in text.find(r"(mbarrier\.init\.\S+ \[%r\d+(?:\+\d+)?\], )(%r\d+);"):
         first, _ = text.piece(i)
         value = [text.lines[j] for j in text.before(first)
                  if re.match(r"\s*mov\.b32 \s*%s, \d+;" % match.group(2), text.lines[j])]

@@ -4,6 +4,8 @@
 
 #include "KernelLowering.h"
 
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
 using namespace mlir;
 using namespace attn::tile;
 
@@ -20,7 +22,10 @@ Value KernelLowering::emitThreadId() {
   return e.assembly("mov.u32 $0, %laneid;", "=r", {}, {e.getBuilder().getI32Type()})[0];
 }
 
-void KernelLowering::emitMeetWarp() { e.assembly("bar.warp.sync 0xffffffff;", "", {}, {}); }
+void KernelLowering::emitMeetWarp() {
+  // Not as text: LLVM must not give every side of a branch a copy of its own.
+  NVVM::SyncWarpOp::create(e.getBuilder(), e.getLoc(), e.i32(-1));
+}
 
 void KernelLowering::emitPush(PushOp op) {
   emitMeetWarp();

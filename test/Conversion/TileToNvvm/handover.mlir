@@ -34,7 +34,7 @@ tile.kernel @handover words(1) {
     // CHECK: %[[ITEM:.*]] = nvvm.shfl.sync idx %{{.*}}, %[[CLAIM]], %[[C0]]
     %claim = tile.claim %args of %grid : !llvm.ptr
     // Waits for the other parity of the empty barrier.
-    // CHECK-NEXT: "bar.warp.sync 0xffffffff;", "~{memory}"
+    // CHECK-NEXT: nvvm.bar.warp.sync %{{.*}} : i32
     // CHECK: llvm.xor
     // CHECK: mbarrier.try_wait.parity.shared::cta.b64 P, [$0+16432], $1;
     // CHECK: "{\0A.reg .pred P;\0Asetp.eq.u32 P, $3, 0;\0A@P st.shared.b32 [$0+16448], $1;\0A@P mbarrier.arrive.shared::cta.b64 _, [$2+16416];\0A}", "r,r,r,r,~{memory}" %{{.*}}, %[[ITEM]], %{{.*}}, %{{.*}}

@@ -28,7 +28,7 @@ tile.kernel @rings words(1) {
     // CHECK: setmaxnreg.dec
     // CHECK: %[[IT:.*]] = nvvm.read.ptx.sreg.ctaid.x : i32
     // The lanes meet, so that none is two phases ahead of another.
-    // CHECK-NEXT: "bar.warp.sync 0xffffffff;", "~{memory}"
+    // CHECK-NEXT: nvvm.bar.warp.sync %{{.*}} : i32
     // CHECK-NEXT: %[[ROUND:.*]] = llvm.lshr %[[IT]], %[[C1]] : i32
     // CHECK-NEXT: %[[STAGE:.*]] = llvm.and %[[IT]], %[[C1]] : i32
     // CHECK-NEXT: %[[PARITY:.*]] = llvm.and %[[ROUND]], %[[C1]] : i32
