@@ -222,6 +222,13 @@ Scene device::randomScene(int number, Int heads, std::mt19937 &rng) {
 
 Scene device::smallScene(int number, Int heads, Int tiles, Int queryTile, std::mt19937 &rng) {
   Scene scene;
+  if (tiles > 2 && rng() % 3 == 0) {
+    // Tiles without keys, one after the other: nothing but the work itself is handed over.
+    for (Int i = 0; i < tiles; ++i)
+      scene.requests.push_back(truth::request(in(rng, 1, queryTile), 0));
+    complete(scene, number, heads, rng);
+    return scene;
+  }
   // Often more key blocks than any ring has slots.
   const Int more = rng() % 3 ? 0 : in(rng, 200, 700);
   scene.left = more && rng() % 2 ? in(rng, 200, 700) : randomWindow(rng);

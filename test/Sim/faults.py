@@ -224,6 +224,20 @@ def paced_wait(text, i):
     return "line %d waits for a copy that is issued later, and nothing is read in between" % (j + 1)
 
 
+def is_queue_slot(text, i):
+    """Whether line i is about the barrier by which row groups give back a slot of the work queue.
+
+    Its barriers lie between those that say a slot is full and the values.
+    """
+    match = re.search(ADDRESS, text.lines[i])
+    at = place(text, i, match) if match else None
+    for j, value in text.find(r"st\.shared\.b32 \[%r\d+\+(\d+)\]"):
+        full = re.search(r"mbarrier\.arrive\S* _, " + ADDRESS, text.lines[j + 1])
+        if at is not None and full and full.group(2):
+            return int(full.group(2)) < at < int(value.group(1))
+    return False
+
+
 def dead_guard(text, i):
     """An instruction for lane 0 in code that only other lanes enter."""
     first, _ = text.piece(i)
