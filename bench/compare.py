@@ -116,6 +116,9 @@ def main():
                 print(case.name, {n: (r["burst"]["ms"], r["sustained"]["ms"]) for n, r in results[case.name].items()},
                       flush=True)
     print(table(results, [*artifacts, "cudnn", *([] if args.no_flex else ["flex", "flex-tuned"])]))
+    lost = [name for name, rows in results.items() if not set(artifacts) <= set(rows)]
+    if lost:
+        sys.exit("error: wrong, or not timed: " + ", ".join(lost))
 
 
 if __name__ == "__main__":

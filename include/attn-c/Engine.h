@@ -125,7 +125,8 @@ typedef int32_t (*attn_compile_fn)(void *context, const attn_kernel_key *key, at
 
 /* The key's artifact, to be destroyed by the caller, and the kernel's number in it: from memory,
  * from the folder, or from `compile`. A file that is damaged counts as missing. A miss without
- * `compile` is ATTN_UNSUPPORTED, and the error names the attn-compile command that fills it. */
+ * `compile` is ATTN_UNSUPPORTED, and the error of a cache with a folder names the
+ * attn-compile command that fills it. */
 ATTN_API attn_status attn_kernel_cache_get(attn_kernel_cache *cache, const attn_kernel_key *key,
                                            attn_compile_fn compile, void *context,
                                            attn_artifact **out, int64_t *kernel);

@@ -249,8 +249,9 @@ enum {
   ATTN_PLAN_FIXED = 1,
   /* cuda: runs may be captured into graphs and replayed for later batches. Includes the above. */
   ATTN_PLAN_FOR_GRAPHS = 2,
-  /* cuda, to find what costs time: a prepare that would wait for the GPU, or that allocates on the
-   * heap (see heap_allocations), fails. */
+  /* cuda, with ATTN_PLAN_FIXED, to find what costs time: a prepare fails that would wait for the
+   * GPU, or that allocates on the heap (see heap_allocations) while it builds and copies tables;
+   * reading and checking the batch is not counted. */
   ATTN_PLAN_STRICT = 4
 };
 
@@ -313,9 +314,9 @@ ATTN_API attn_status attn_plan_query_workspace(const attn_artifact *artifact,
  *
  * With ATTN_PLAN_FOR_GRAPHS, once a run was captured, a batch must have what graphs hold by value:
  * the same parameters, extents of dense tables (but of b and token) and page size, no more slots of
- * contiguous keys than attn_run_args.kv_slots, no more pages a request than the block table had
- * room for. Others are refused until attn_plan_forget_graphs. Lengths, ranges, documents, contents
- * of tables and pages are free. */
+ * contiguous keys than attn_run_args.kv_slots, no more pages (attn_batch.num_pages), and no more of
+ * a request than the block table had room for. Others are refused until attn_plan_forget_graphs.
+ * Lengths, ranges, documents, contents of tables and pages are free. */
 ATTN_API attn_status attn_plan_prepare(attn_plan *plan, const attn_batch *batch,
                                        const attn_workspace *workspace, void *stream);
 

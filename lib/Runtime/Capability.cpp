@@ -230,9 +230,16 @@ Result<KernelSelector> KernelSelector::create(std::vector<KernelCandidate> candi
 }
 
 Result<const Kernel *> KernelSelector::select(const SelectorFacts &facts) const {
+  Result<const KernelCandidate *> candidate = pick(facts);
+  if (!candidate)
+    return candidate.takeError();
+  return (*candidate)->kernel;
+}
+
+Result<const KernelCandidate *> KernelSelector::pick(const SelectorFacts &facts) const {
   for (const KernelCandidate &candidate : candidates)
     if (!misfit(candidate, facts))
-      return candidate.kernel;
+      return &candidate;
   std::string text = "selector: no kernel fits this step";
   for (const KernelCandidate &candidate : candidates)
     text += "\nkernel '" + candidate.kernel->spec.name + "' (" +

@@ -424,31 +424,38 @@ WorkListBuilder::~WorkListBuilder() = default;
 bool WorkListBuilder::isFollowed() const { return impl->classes.isFollowed(); }
 const WorkListSizes &WorkListBuilder::sizes() const { return impl->sizes; }
 
+/// A product of sizes, or where it is larger a number that no memory has.
+static int64_t timesAtMost(int64_t a, int64_t b) {
+  constexpr int64_t kMost = int64_t(1) << 60;
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kMost : std::min(product, kMost);
+}
+
 WorkListSizes WorkListBuilder::mostSizes(const WorkListLimits &limits) const {
   const int64_t queryTile = impl->launch.queryTile();
   const int64_t tileHeads = impl->classes.isPerHead() ? limits.heads : 1;
   // Every request may begin a tile, and so may every queryTile tokens.
   const int64_t queryTiles = std::min(limits.tokens, limits.requests + limits.tokens / queryTile);
   WorkListSizes sizes;
-  sizes.tiles = queryTiles * tileHeads;
-  sizes.work = queryTiles * limits.heads;
+  sizes.tiles = timesAtMost(queryTiles, tileHeads);
+  sizes.work = timesAtMost(queryTiles, limits.heads);
   const int64_t blocks = ceilDiv(limits.keys, impl->size) + 1;
   if (!isFollowed()) {
-    sizes.entries = sizes.tiles * blocks;
+    sizes.entries = timesAtMost(sizes.tiles, blocks);
     sizes.bitmaps = impl->launch.testsVisible ? 0 : sizes.entries;
     return sizes;
   }
   // Pieces of rows: a group ends one, and so do both ends of a range or the end of a document.
   const int64_t tokenPieces = impl->classes.readsDocuments() ? limits.tokens : 2 * limits.ranges;
-  const int64_t pieces = (queryTiles * impl->launch.groups + tokenPieces) * tileHeads;
+  const int64_t pieces = timesAtMost(queryTiles * impl->launch.groups + tokenPieces, tileHeads);
   const int64_t terms = impl->classes.mostTerms();
   // Each piece adds a run that some row keeps for every term; it is cut where a term begins or ends
   // or where two of them meet or part, and each part of it may cut a run that every row keeps for
   // every term but one. Classes change at both ends of a run; both may leave a block in part.
   const int64_t cuts = 2 * terms + terms * (terms - 1) + 1;
   const int64_t runs = terms + 1 + cuts * (terms - 1);
-  sizes.bitmaps = impl->launch.testsVisible ? 0 : 2 * pieces * terms;
-  sizes.entries = 2 * pieces * runs + sizes.bitmaps;
+  sizes.bitmaps = impl->launch.testsVisible ? 0 : timesAtMost(pieces, 2 * terms);
+  sizes.entries = timesAtMost(pieces, 2 * runs) + sizes.bitmaps;
   return sizes;
 }
 

@@ -4,9 +4,8 @@
 //   - a few iterations, known how many: unrolled;
 //   - step 1, one carried Bool that is or-ed or and-ed with a term that does not read it: a
 //     quantifier;
-//   - in a query with limited lists, any other: unrolled up to a limit, which becomes a condition
-//   of
-//     the query unless it is above what the loop can reach;
+//   - in a query with limited lists, any other: unrolled up to a limit, which becomes a
+//     condition of the query unless it is above what the loop can reach;
 //   - a function, of which nothing is known, of what it reads.
 #include "Encoder.h"
 

@@ -19,12 +19,12 @@ namespace {
 class Writer {
 public:
   template <class T>
-  void put(const T &value) {
+  void one(const T &value) {
     put(&value, sizeof(T));
   }
   template <class T>
-  void putAll(const T &values) {
-    put(static_cast<int64_t>(values.size()));
+  void all(const T &values) {
+    one(static_cast<int64_t>(values.size()));
     put(values.data(), values.size() * sizeof(values[0]));
   }
   std::vector<uint8_t> bytes;
@@ -41,13 +41,13 @@ class Reader {
 public:
   explicit Reader(const std::vector<uint8_t> &bytes) : bytes(bytes) {}
   template <class T>
-  void get(T &value) {
+  void one(T &value) {
     get(&value, sizeof(T));
   }
   template <class T>
-  void getAll(T &values) {
+  void all(T &values) {
     int64_t size = 0;
-    get(size);
+    one(size);
     if (size < 0 || static_cast<uint64_t>(size) > (bytes.size() - at) / sizeof(values[0])) {
       failed = true;
       return;
@@ -70,23 +70,28 @@ private:
   size_t at = 0;
 };
 
+/// The members of a record in the order of the file.
+template <class File, class Record>
+void eachMember(File &file, Record &record) {
+  file.all(record.what);
+  file.one(record.type);
+  file.one(record.tokens);
+  file.one(record.heads);
+  file.one(record.dim);
+  file.all(record.o);
+  file.all(record.lse);
+  file.one(record.isCounted);
+  file.one(record.counts);
+}
+
 } // namespace
 
 Status device::writeRecords(const std::string &path, const std::vector<RunRecord> &records) {
   Writer writer;
-  writer.putAll(std::string(kMagic));
-  writer.put(static_cast<int64_t>(records.size()));
-  for (const RunRecord &r : records) {
-    writer.putAll(r.what);
-    writer.put(r.type);
-    writer.put(r.tokens);
-    writer.put(r.heads);
-    writer.put(r.dim);
-    writer.putAll(r.o);
-    writer.putAll(r.lse);
-    writer.put(r.isCounted);
-    writer.put(r.counts);
-  }
+  writer.all(std::string(kMagic));
+  writer.one(static_cast<int64_t>(records.size()));
+  for (const RunRecord &record : records)
+    eachMember(writer, record);
   return writeFileAtomically(path, writer.bytes.data(), writer.bytes.size());
 }
 
@@ -97,22 +102,16 @@ Result<std::vector<RunRecord>> device::readRecords(const std::string &path) {
   Reader reader(*bytes);
   std::string magic;
   int64_t count = 0;
-  reader.getAll(magic);
+  reader.all(magic);
   if (magic != kMagic)
     return Error{path + ": no records of runs, expected '" + kMagic + "' first"};
-  reader.get(count);
+  reader.one(count);
   std::vector<RunRecord> records;
   for (int64_t i = 0; i < count && !reader.failed; ++i) {
-    RunRecord &r = records.emplace_back();
-    reader.getAll(r.what);
-    reader.get(r.type);
-    reader.get(r.tokens);
-    reader.get(r.heads);
-    reader.get(r.dim);
-    reader.getAll(r.o);
-    reader.getAll(r.lse);
-    reader.get(r.isCounted);
-    reader.get(r.counts);
+    RunRecord &record = records.emplace_back();
+    eachMember(reader, record);
+    if (record.isCounted > 1)
+      return Error{path + ": record " + std::to_string(i) + " is damaged"};
   }
   if (reader.failed || !reader.atEnd())
     return Error{path + ": expected " + std::to_string(count) + " records and nothing after them"};
@@ -129,8 +128,9 @@ static double ulpAt(double a, double b) {
 }
 
 void Agreement::add(const RunRecord &a, const RunRecord &b, std::string &fault) {
-  if (a.what != b.what || a.type != b.type || a.tokens != b.tokens || a.o.size() != b.o.size() ||
-      a.lse.size() != b.lse.size() || a.isCounted != b.isCounted) {
+  if (a.what != b.what || a.type != b.type || a.tokens != b.tokens || a.heads != b.heads ||
+      a.dim != b.dim || a.o.size() != b.o.size() || a.lse.size() != b.lse.size() ||
+      a.isCounted != b.isCounted) {
     fault = "the record is of " + b.what + ", expected " + a.what;
     return;
   }
@@ -161,9 +161,7 @@ void Agreement::add(const RunRecord &a, const RunRecord &b, std::string &fault) 
 }
 
 bool Agreement::holds() const {
-  constexpr double kBf16Ulp = 0x1p-8;
-  return runs > 0 && far * 100 <= elements && rowF16 <= kRowBar && rowBf16 <= kBf16Ulp &&
-         lse <= 1e-3 && otherTiles == 0;
+  return runs > 0 && far * 100 <= elements && offRows == 0 && lse <= 1e-3 && otherTiles == 0;
 }
 
 std::string Agreement::text() const {

@@ -21,8 +21,8 @@ struct RunRecord {
   int64_t tokens = 0, heads = 0, dim = 0;
   std::vector<uint16_t> o; ///< [tokens, heads, dim]
   std::vector<float> lse;  ///< [heads, tokens]
-  bool isCounted = false;
-  attn::core::TileCounters counts{}; ///< if it is
+  uint8_t isCounted = 0;   ///< 0, or 1 where `counts` is filled
+  attn::core::TileCounters counts{};
 };
 
 attn::core::Status writeRecords(const std::string &path, const std::vector<RunRecord> &records);
@@ -34,8 +34,7 @@ public:
   /// Adds a pair of runs; `fault` says why they cannot be compared.
   void add(const RunRecord &a, const RunRecord &b, std::string &fault);
   /// At most 1 % of the elements more than an ulp of bf16 apart, no row more than 1e-3 of its norm,
-  /// the same tiles. In bf16, where the other rounding of one weight or one element moves a row
-  /// further, no row more than an ulp.
+  /// the same tiles.
   bool holds() const;
   std::string text() const;
 

@@ -223,9 +223,11 @@ Scene device::randomScene(int number, Int heads, std::mt19937 &rng) {
 Scene device::smallScene(int number, Int heads, Int tiles, Int queryTile, std::mt19937 &rng) {
   Scene scene;
   if (tiles > 2 && rng() % 3 == 0) {
-    // Tiles without keys, one after the other: nothing but the work itself is handed over.
-    for (Int i = 0; i < tiles; ++i)
-      scene.requests.push_back(truth::request(in(rng, 1, queryTile), 0));
+    // Tiles without keys, which are many at little cost. A CTA needs 23 of them until an arrival
+    // too few at the 2 slots of the work queue, where 12 warps arrive, has become a phase too many.
+    constexpr Int kTiles = 24; // of 2 heads, on the simulator's 2 CTAs
+    for (Int i = 0; i < kTiles; ++i)
+      scene.requests.push_back(truth::request(in(rng, 1, 4), 0));
     complete(scene, number, heads, rng);
     return scene;
   }

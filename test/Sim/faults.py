@@ -198,67 +198,18 @@ def place(text, i, match):
     return int(match.group(2)) if match.group(2) else offset_of(text, text.piece(i)[0], match.group(1))
 
 
-def paced_wait(text, i):
-    """A wait for a copy whose data is not read here, before a wait for a copy that is issued later.
+def queue_wait(text, i):
+    """The producer's wait for a slot of the work queue.
 
-    So a row group skips a block: it waits for K, gives the slot back, waits for V. The producer issues
-    that V after the next K, for whose slot it waited until both groups had given back the one before:
-    so the wait for V alone keeps the group from giving a slot back twice. The other way round does not
-    hold.
+    In between it has waited for every slot of Q, which each warp gives back only after it has read the
+    queue's value before; so this wait never decides anything.
     """
-    first = place(text, i, re.search(ADDRESS, text.lines[i]))
-    for j in text.after(i):
-        line = text.lines[j]
-        if "mbarrier.try_wait" in line:
-            second = place(text, j, re.search(ADDRESS, line))
-            break
-        if re.search(r"\b(ld|st|wgmma|bar|cp|fence)\b", line):
-            return ""
-    else:
-        return ""
-    issued = [place(text, k, match)
-              for k, match in text.find(r"mbarrier\.arrive\.expect_tx\S* _, " + ADDRESS)]
-    if None in (first, second) or first not in issued or second not in issued or \
-            issued.index(first) > issued.index(second):
-        return ""
-    return "line %d waits for a copy that is issued later, and nothing is read in between" % (j + 1)
-
-
-def is_queue_slot(text, i):
-    """Whether line i is about the barrier by which row groups give back a slot of the work queue.
-
-    Its barriers lie between those that say a slot is full and the values.
-    """
-    match = re.search(ADDRESS, text.lines[i])
-    at = place(text, i, match) if match else None
+    # In memory: barriers of the full slots, of the empty ones, values.
+    at = place(text, i, re.search(ADDRESS, text.lines[i]))
     for j, value in text.find(r"st\.shared\.b32 \[%r\d+\+(\d+)\]"):
         full = re.search(r"mbarrier\.arrive\S* _, " + ADDRESS, text.lines[j + 1])
-        if at is not None and full and full.group(2):
-            return int(full.group(2)) < at < int(value.group(1))
-    return False
-
-
-def dead_guard(text, i):
-    """An instruction for lane 0 in code that only other lanes enter."""
-    first, _ = text.piece(i)
-    guard = re.search(r"setp\.eq\.u32 P, (%r\d+), 0;", "\n".join(text.lines[first:i]))
-    if not guard or not text.lines[i].strip().startswith("@P "):
-        return ""
-    start = min([first] + list(text.before(first))) - 1
-    label = text.lines[start].strip()
-    while start > 0 and label.startswith("//"):
-        start -= 1
-        label = text.lines[start].strip()
-    if not re.match(r"\$\w+:$", label) or not re.match(r"bra\.uni", stripped(text, start - 1)):
-        return ""
-    sources = [m.group(1) for _, m in text.find(r"^\s*(.*?)bra(?:\.uni)? \s*%s;" % re.escape(label[:-1]))]
-    branch = re.match(r"@(%p\d+)\s*$", sources[0]) if len(sources) == 1 else None
-    if not branch:
-        return ""
-    made = [line.strip() for line in text.lines
-            if re.search(r"setp\.\S+ \s*%s,|\.pred \s*%s," % (branch.group(1), branch.group(1)), line)]
-    if all(re.match(r"setp\.ne\.b32 \s*%s, %s, 0;" % (branch.group(1), guard.group(1)), m) for m in made) and made:
-        return "only lanes other than 0 come here, and the guard lets lane 0 alone"
+        if at is not None and full and full.group(2) and int(full.group(2)) < at < int(value.group(1)):
+            return "the slots of Q, for which the producer waits in between, come back after the value was read"
     return ""
 
 
@@ -279,7 +230,7 @@ def drop_wait(text):
     for i, match in text.find(r"mbarrier\.try_wait"):
         first, last = text.piece(i)
         yield text.fault("drop a wait", i, "no " + match.group(0),
-                         text.edited({j: None for j in range(first, last + 1)}), paced_wait(text, i),
+                         text.edited({j: None for j in range(first, last + 1)}), queue_wait(text, i),
                          text.needed(i))
     for i, match in text.find(r"wgmma\.wait_group.*"):
         yield text.fault("drop a wait", i, "no " + match.group(0), text.edited({i: None}),
@@ -302,8 +253,7 @@ def drop_commit(text):
 
 def drop_arrive(text):
     for i, match in text.find(r"mbarrier\.arrive.*"):
-        yield text.fault("drop an arrive", i, "no " + match.group(0), text.edited({i: None}),
-                         dead_guard(text, i))
+        yield text.fault("drop an arrive", i, "no " + match.group(0), text.edited({i: None}))
 
 
 def swap_phase(text):
@@ -322,7 +272,7 @@ def wrong_tx(text):
                                                                     text.lines[first]),
                        i: match.group(1) + "%fault;"}
             yield text.fault("wrong tx count", i, "%+d bytes" % change,
-                             text.edited(changes, ".reg .b32 %fault;"), dead_guard(text, i))
+                             text.edited(changes, ".reg .b32 %fault;"))
 
 
 def wrong_swizzle(text):

@@ -71,6 +71,26 @@ def main():
     expect("two barriers", [bool(f.equivalent) for f in faults.drop_wait(faults.Text(bars))
                             if "bar.sync" in f.what], [False, True])
 
+    # A push: the wait for the slot, then the value and its barrier. Only that wait decides nothing.
+    push = """	// begin inline asm
+	{
+.reg .pred P;
+setp.eq.u32 P, %r9, 0;
+@P st.shared.b32 [%r1+96], %r6;
+@P mbarrier.arrive.shared::cta.b64 _, [%r1+64];
+}
+	// end inline asm
+"""
+    for address, wanted in (("[%r7+80]", True), ("[%r7+64]", False), ("[%r7+96]", False), ("[%r7+16]", False),
+                            ("[%r7]", False)):
+        text = FENCES.replace("[%r7]", address).replace("\tbar.sync", push + "\tbar.sync")
+        expect("the wait of a push, " + address,
+               [bool(f.equivalent) for f in faults.drop_wait(faults.Text(text)) if "try_wait" in f.what], [wanted])
+    alone = push.replace("@P mbarrier.arrive.shared::cta.b64 _, [%r1+64];\n", "")
+    text = FENCES.replace("[%r7]", "[%r7+80]").replace("\tbar.sync", alone + "\tbar.sync")
+    expect("a store without an arrival",
+           [bool(f.equivalent) for f in faults.drop_wait(faults.Text(text)) if "try_wait" in f.what], [False])
+
     # What is written.
     kinds = {kind.__name__: [f.text for f in kind(faults.Text(FENCES))] for kind in faults.KINDS}
     expect("commits", kinds["drop_commit"][0].count("commit_group"), 1)

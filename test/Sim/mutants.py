@@ -8,8 +8,7 @@ usage: mutants.py --test ATTN-DEVICE-TEST ARTIFACTS [--seed N] [--seeds N] [--pe
 ARTIFACTS is what `build_artifacts.py --sim` made. Of each kind of fault (faults.py) some sites are
 chosen by the seed, each in another kernel. A faulty kernel runs on small batches under the five policies
 until a report or a wrong result shows. One that never does must be equivalent by a rule of faults.py, and
-one that is must never show; what gives back slots of the work queue early may also stay open, which is
-printed.
+one that is must never show.
 """
 
 import argparse
@@ -111,7 +110,7 @@ def kernels_of(options):
             if re.search(r"-h2x[12]$", name) and options.only in name]
 
 
-def judge(runner, kernel, text, fault, name, seed):
+def judge(runner, kernel, fault, name, seed):
     """(outcome, how it showed or why not)."""
     shown = runner.shows(kernel, fault.text, name, seed, 1 if fault.equivalent else len(ROUNDS))
     if shown and fault.equivalent:
@@ -124,10 +123,6 @@ def judge(runner, kernel, text, fault, name, seed):
         return "WRONG", "not reached by any batch"
     if fault.needed and not runner.shows(kernel, fault.needed, name + "-needed", seed):
         return "equivalent", "wherever it was reached the warp had waited for this phase already"
-    if faults.is_queue_slot(text, fault.line):
-        # The slot of Q, which every tile with keys takes, keeps the producer back too; that tiles
-        # without keys show the fault, or cannot, is not shown.
-        return "open", "nothing showed it, and no rule says that nothing can"
     return "WRONG", "escaped"
 
 
@@ -141,8 +136,7 @@ def run_seed(options, kernels, texts, seed):
         runner = Runner(options, work)
         clean = list(pool.map(lambda kernel: runner.shows(
             kernel, "\n".join(texts[kernel].lines), kernel, first, 1), used))
-        judged = list(pool.map(lambda item: judge(runner, item[1][0], texts[item[1][0]], item[1][1],
-                                                      str(item[0]), first),
+        judged = list(pool.map(lambda item: judge(runner, item[1][0], item[1][1], str(item[0]), first),
                                enumerate(chosen)))
     wrong = ["%s without a fault: %s: %s" % ((kernel,) + shown)
              for kernel, shown in zip(used, clean) if shown]
@@ -153,7 +147,7 @@ def run_seed(options, kernels, texts, seed):
                                                    outcome, reason)
         if outcome == "WRONG":
             wrong.append(line)
-        elif outcome in ("equivalent", "open") or options.verbose:
+        elif outcome == "equivalent" or options.verbose:
             print(line)
     print("seed %d: %d faults in %d kernels, %d runs" % (seed, len(chosen), len(used), runner.runs))
     for kind, outcomes in counts.items():

@@ -62,7 +62,13 @@ int main(int argc, char **argv) {
   Z3_del_config(config);
   // Errors stand in the answers, as "(error ...)".
   Z3_set_error_handler(context, nullptr);
-  std::string said = Z3_eval_smtlib2_string(context, text.c_str());
+  const char *answers = Z3_eval_smtlib2_string(context, text.c_str());
+  if (!answers) {
+    std::fputs("attn-smt: error: libz3 gives no answer\n", stderr);
+    Z3_del_context(context);
+    return 1;
+  }
+  std::string said = answers;
   std::fwrite(said.data(), 1, said.size(), stdout);
   bool hasErrors = said.find("(error ") != std::string::npos;
   bool isWritten = std::fflush(stdout) == 0;

@@ -24,8 +24,8 @@ struct RequestInput {
   int64_t queryLen = 0;
   int64_t seqLen = 0;
   std::optional<int64_t> contextLen; ///< default seqLen - queryLen
-  /// The largest length of a decode row whose length is known on the device only. The host then
-  /// uses this and not seqLen.
+  /// The largest length of a decode row whose length is known on the device only. Ranges are
+  /// checked against every length up to it; tables are built for seqLen.
   std::optional<int64_t> seqLenBound;
   std::optional<int64_t> seqLenLeast; ///< of such a row, the smallest; default queryLen
   std::optional<bool> isPrefilling;
@@ -98,7 +98,8 @@ struct BoundBatch {
   std::vector<int64_t> kvStart;        ///< [num_reqs + 1] exclusive prefix sum of seq_len
   std::vector<uint8_t> isPrefilling;   ///< as given, else query_len > 1
   std::vector<uint8_t> hasSeqLenBound; ///< seq_len is known on the device only
-  std::vector<int64_t> seqLenBound;    ///< the largest it may be; seq_len where that is known
+  std::vector<int64_t> seqLenBound;    ///< the largest it may be; seq_len where that is known.
+                                       ///< For kernels, none of which reads it yet
 };
 
 /// Checks everything that can be checked without reading tensors. The first fault is returned; it

@@ -81,6 +81,7 @@ struct KernelCandidate {
   const core::Kernel *kernel = nullptr; ///< of an artifact, which must outlive the selector
   KernelUse use = KernelUse::Always;
   int32_t priority = 0; ///< the highest is tried first; equal ones in the given order
+  int64_t number = 0;   ///< the caller's, for pick()
 };
 
 /// Facts of one step of one layer.
@@ -89,7 +90,7 @@ struct SelectorFacts {
   bool layerIgnoresRanges = false;
 };
 
-/// Kernels by priority. Made once; select() allocates nothing but the text of an error.
+/// Kernels by priority. Made once; pick() allocates nothing but the text of an error.
 class KernelSelector {
 public:
   /// Leaves out candidates that have no code for `target` or that it does not support for launches
@@ -100,6 +101,8 @@ public:
 
   /// The first candidate whose use fits. Whatever the use says, a kernel without ranges is never
   /// taken where they bind.
+  core::Result<const KernelCandidate *> pick(const SelectorFacts &facts) const;
+  /// Its kernel.
   core::Result<const core::Kernel *> select(const SelectorFacts &facts) const;
 
   /// Why each candidate that create() left out was, one a line.

@@ -143,6 +143,9 @@ public:
   /// tables, that were captured: build() refuses others, because a graph would not see them. This
   /// ends it; the graphs must not be replayed any more.
   void forgetGraphs();
+  /// The pages of the next step, which build() does not see: an error where captured launches have
+  /// others, and then the plan has no step.
+  core::Status checkPages(int64_t pageSize, int64_t numPages);
 
   /// Of the step built last; stays until the next but one.
   const WorkListView &workList() const;

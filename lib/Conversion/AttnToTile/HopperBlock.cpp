@@ -24,8 +24,9 @@ Type HopperSchedule::rowsOf(Type element, bool partial) {
   return tile::RowsType::get(kernel.getContext(), element, partial);
 }
 
-/// q, token, results of attn.per row and the limits of the mask's runs, once a tile. Rows past the
-/// tile's last stand for its last, so that no table is read outside.
+/// q, token, results of attn.per row and the limits of the mask's runs: once a tile, or once a
+/// stretch beside its first product. Rows past the tile's last stand for its last, so that no table
+/// is read outside.
 void HopperSchedule::emitRowValues(OpBuilder &builder) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
@@ -114,26 +115,8 @@ Value HopperSchedule::emitAlibi(OpBuilder &builder, AlibiOp op, Value key, Value
 
 void HopperSchedule::emitScoreRegion(OpBuilder &builder, ScoreOp region, Value score, Value key,
                                      Value column) {
-  Block &body = region.getBody().front();
-  for (BlockArgument argument : body.getArguments()) {
-    auto valueOf = [&](IndexRole role) {
-      switch (role) {
-      case IndexRole::S:
-        return score;
-      case IndexRole::B:
-        return context->b;
-      case IndexRole::H:
-        return context->h;
-      case IndexRole::Q:
-        return context->q;
-      case IndexRole::K:
-        return context->k;
-      }
-      llvm_unreachable("covered switch");
-    };
-    context->getMapping().map(argument, valueOf(*getIndexRole(argument)));
-  }
-  for (Operation &op : body.without_terminator()) {
+  regions->bindArguments(region.getBody(), score);
+  for (Operation &op : region.getBody().front().without_terminator()) {
     if (auto cap = dyn_cast<SoftCapOp>(op))
       context->getMapping().map(cap.getResult(), emitSoftCap(builder, cap));
     else if (auto alibi = dyn_cast<AlibiOp>(op))

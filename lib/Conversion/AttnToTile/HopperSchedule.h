@@ -6,7 +6,7 @@
 // grid's size further or, where tiles differ in cost, the next that no CTA has, which the producer
 // claims late, before the last V of the tile it loads.
 //
-// Producer: walks a tile's entries and loads K(0), Q, then K(j) and V(j-1), ..., V(last).
+// Producer: walks a tile's entries and loads Q, K(0), then K(j) and V(j-1), ..., V(last).
 // A row group walks the same entries. A stretch is a run of entries it does not skip: the first
 // block's S alone, then per block j  S(j) = Q K(j)  and  O += P V(j-1)  issued together, with the
 // softmax of j under the second product; the last O += P V. Blocks run from the highest key to the

@@ -29,9 +29,12 @@ using namespace attn;
 // 128 keys, so they get 64.
 //
 // 256: 64 keys are 1 to 4 % ahead of 80 for windows and ranges, 0 to 1 % behind for dense (before).
-// A slack of 2^8 instead of 0: dense 1.091 / 1.084 -> 1.101 / 1.097 and at 4096 tokens 1.036
-// / 1.030
-// -> 1.058 / 1.060, causal 1.238 / 1.169 -> 1.246 / 1.212.
+// A slack of 2^8 instead of 0: dense 1.091 / 1.084 -> 1.101 / 1.097, causal 1.238 / 1.169 ->
+// 1.246 / 1.212. Turns: for long sequences (before; at 4096 tokens causal masks were as fast
+// without); off where row groups need different blocks, as each would wait for the other's.
+//
+// Claims, where tiles differ in cost: before the last V instead of at a tile's start, causal 256
+// 0.847 -> 0.983 and 128 0.960 -> 1.004 of FlashAttention-3 (before).
 static constexpr ElementWork kBits = ElementWork::Bits, kScore = ElementWork::Score,
                              kPredicate = ElementWork::Predicate;
 static constexpr MaskShape kEverything = MaskShape::Everything, kPrefixes = MaskShape::Prefixes,
@@ -54,8 +57,20 @@ static constexpr TileShapeInfo kHopperShapes[] = {
 
 // 227 KiB: the CUDA C++ programming guide's maximum shared memory of a block at compute
 // capability 9.0.
+static constexpr int64_t kMostSharedBytes = 232448;
+// K, V and Q of two bytes an element, and 2 KiB at most for barriers, the queue and what
+// tile.hide_unseen collects.
+static constexpr bool fitSharedMemory() {
+  for (const TileShapeInfo &shape : kHopperShapes)
+    if (2 * shape.dim * (64 * shape.groups + 2 * shape.stages * shape.keyTile) + 2048 >
+        kMostSharedBytes)
+      return false;
+  return true;
+}
+static_assert(fitSharedMemory(), "a shape takes more shared memory than a block has");
+
 static const TargetInfo kTargets[] = {
-    {"sm_90a", "+ptx86", 232448, kHopperShapes},
+    {"sm_90a", "+ptx86", kHopperShapes},
 };
 
 const TileShapeInfo *TargetInfo::findShape(int64_t dim, ElementWork work, MaskShape masks) const {

@@ -34,6 +34,11 @@ void RegionEmitter::emitPer(OpBuilder &builder, KernelOp kernel, Level level) {
 }
 
 void RegionEmitter::emitRegion(OpBuilder &builder, Region &region, Value score) {
+  bindArguments(region, score);
+  emitBlock(builder, region.front());
+}
+
+void RegionEmitter::bindArguments(Region &region, Value score) {
   for (BlockArgument argument : region.getArguments()) {
     Value value;
     switch (*getIndexRole(argument)) {
@@ -55,7 +60,6 @@ void RegionEmitter::emitRegion(OpBuilder &builder, Region &region, Value score) 
     }
     context.getMapping().map(argument, value);
   }
-  emitBlock(builder, region.front());
 }
 
 Value RegionEmitter::yielded(Region &region, unsigned i) const {

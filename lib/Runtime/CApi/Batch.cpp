@@ -13,29 +13,6 @@ using Fault = std::optional<std::string>;
 
 namespace {
 
-/// Calls `read(i, element)` for each element of an array of sized structs.
-template <class T, class Read>
-Fault forEach(const T *array, int64_t count, const char *name, Read read) {
-  if (count < 0)
-    return std::string(name) + ": count is " + std::to_string(count);
-  if (count > 0 && !array)
-    return std::string(name) + " is null";
-  for (int64_t i = 0; i < count; ++i) {
-    const auto *at = reinterpret_cast<const T *>(reinterpret_cast<const char *>(array) +
-                                                 static_cast<size_t>(i) * array->struct_size);
-    const std::string place = std::string(name) + "[" + std::to_string(i) + "]";
-    T element;
-    if (Fault fault = readStruct(at, place.c_str(), element))
-      return fault;
-    if (at->struct_size != array->struct_size)
-      return place + ".struct_size is " + std::to_string(at->struct_size) + ", expected " +
-             std::to_string(array->struct_size) + " as in the first element";
-    if (Fault fault = read(place, element))
-      return fault;
-  }
-  return std::nullopt;
-}
-
 /// Offsets [num_reqs + 1] of a list whose elements are about to be read.
 Fault readOffsets(const std::string &place, const int64_t *offsets, int64_t numReqs,
                   const void *elements, std::vector<int64_t> &out) {

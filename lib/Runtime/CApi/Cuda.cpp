@@ -61,7 +61,11 @@ static bool isPaged(const attn_plan &plan) { return plan.layout.pageSize != 0; }
 
 attn_status capi::prepareCuda(attn_plan &plan, void *stream) {
   const int64_t *kvStart = isPaged(plan) ? nullptr : plan.layout.kvStart;
-  core::Status status = plan.cudaPlan->build(plan.bound.batch, kvStart, stream);
+  core::Status status;
+  if (isPaged(plan))
+    status = plan.cudaPlan->checkPages(plan.layout.pageSize, plan.numPages);
+  if (status)
+    status = plan.cudaPlan->build(plan.bound.batch, kvStart, stream);
   if (status)
     return ATTN_OK;
   switch (plan.cudaPlan->fault()) {
@@ -133,7 +137,7 @@ attn_status attn_plan_tile_counts(const attn_plan *plan, attn_tile_counts *count
       return Failure(ATTN_UNSUPPORTED, std::string("device '") + deviceName(plan->settings) +
                                            "' has no tiles to count");
     if (!plan->isPrepared)
-      return Failure(ATTN_NOT_PREPARED, "the plan has no batch; call attn_plan_prepare first");
+      return notPrepared();
     const core::TileCounters &counted = plan->cudaPlan->workList().counts;
     attn_tile_counts value = {};
     value.loaded = counted.loaded;

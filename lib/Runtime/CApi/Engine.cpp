@@ -17,7 +17,6 @@ using namespace attn::capi;
 
 struct attn_selector {
   rt::KernelSelector selector;
-  std::vector<const core::Kernel *> kernels; ///< of the candidates
 };
 
 struct attn_kernel_cache {
@@ -40,10 +39,6 @@ static attn_status findKernel(const attn_artifact *artifact, int64_t kernel,
 //===----------------------------------------------------------------------===//
 // Facts of a step
 //===----------------------------------------------------------------------===//
-
-static attn_status notPrepared() {
-  return Failure(ATTN_NOT_PREPARED, "the plan has no batch; call attn_plan_prepare first");
-}
 
 attn_status attn_plan_step_facts(const attn_plan *plan, const attn_split_rule *given,
                                  uint8_t *isPrefill, attn_step_facts *facts) {
@@ -179,35 +174,27 @@ attn_status attn_selector_create(const attn_candidate *given, int64_t count, con
       return nullArgument("out");
     if (!target)
       return nullArgument("target");
-    if (count < 0 || (count > 0 && !given))
-      return Failure(ATTN_INVALID_ARGUMENT, "candidates: count is " + std::to_string(count) +
-                                                (given ? "" : ", and they are null"));
     std::vector<rt::KernelCandidate> candidates;
-    std::vector<const core::Kernel *> kernels;
-    for (int64_t i = 0; i < count; ++i) {
-      const auto *at = reinterpret_cast<const attn_candidate *>(
-          reinterpret_cast<const char *>(given) + static_cast<size_t>(i) * given->struct_size);
-      const std::string place = "candidates[" + std::to_string(i) + "]";
-      attn_candidate candidate;
-      if (auto fault = readStruct(at, place.c_str(), candidate))
-        return Failure(ATTN_INVALID_ARGUMENT, *fault);
+    const auto read = [&](const std::string &place,
+                          const attn_candidate &candidate) -> std::optional<std::string> {
       const core::Kernel *kernel = nullptr;
-      if (attn_status status = findKernel(candidate.artifact, candidate.kernel, &kernel);
-          status != ATTN_OK)
-        return Failure(status, place + ": " + attn_last_error());
+      if (findKernel(candidate.artifact, candidate.kernel, &kernel) != ATTN_OK)
+        return place + ": " + attn_last_error();
       if (candidate.use < ATTN_USE_NO_RANGES || candidate.use > ATTN_USE_ALWAYS)
-        return Failure(ATTN_INVALID_ARGUMENT, place + ".use is " + std::to_string(candidate.use) +
-                                                  ", expected an attn_kernel_use");
-      candidates.push_back({kernel, static_cast<rt::KernelUse>(candidate.use), candidate.priority});
-      kernels.push_back(kernel);
-    }
+        return place + ".use is " + std::to_string(candidate.use) + ", expected an attn_kernel_use";
+      candidates.push_back({kernel, static_cast<rt::KernelUse>(candidate.use), candidate.priority,
+                            static_cast<int64_t>(candidates.size())});
+      return std::nullopt;
+    };
+    if (auto fault = forEach(given, count, "candidates", read))
+      return Failure(ATTN_INVALID_ARGUMENT, *fault);
     rt::Configuration launch;
     launch.pageSize = pageSize;
     core::Result<rt::KernelSelector> selector =
         rt::KernelSelector::create(std::move(candidates), target, launch);
     if (!selector)
       return Failure(ATTN_UNSUPPORTED, selector.message());
-    *out = new attn_selector{std::move(*selector), std::move(kernels)};
+    *out = new attn_selector{std::move(*selector)};
     return ATTN_OK;
   });
 }
@@ -221,12 +208,11 @@ attn_status attn_selector_select(const attn_selector *selector, int32_t batchHas
       return nullArgument("selector");
     if (!candidate)
       return nullArgument("candidate");
-    const core::Result<const core::Kernel *> kernel =
-        selector->selector.select({batchHasRanges != 0, layerIgnoresRanges != 0});
-    if (!kernel)
-      return Failure(ATTN_UNSUPPORTED, kernel.message());
-    const auto &kernels = selector->kernels;
-    *candidate = std::find(kernels.begin(), kernels.end(), *kernel) - kernels.begin();
+    const core::Result<const rt::KernelCandidate *> picked =
+        selector->selector.pick({batchHasRanges != 0, layerIgnoresRanges != 0});
+    if (!picked)
+      return Failure(ATTN_UNSUPPORTED, picked.message());
+    *candidate = (*picked)->number;
     return ATTN_OK;
   });
 }

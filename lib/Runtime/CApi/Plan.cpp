@@ -37,6 +37,12 @@ static attn_status readMemoryOptions(const attn_plan_options &options, PlanSetti
   memory.heapAllocations = options.heap_allocations;
   settings.isFixed =
       (options.flags & (ATTN_PLAN_FIXED | ATTN_PLAN_FOR_GRAPHS)) || options.workspace;
+  if (memory.isStrict && !settings.isFixed)
+    return Failure(ATTN_INVALID_ARGUMENT,
+                   "attn_plan_options.flags: ATTN_PLAN_STRICT, expected ATTN_PLAN_FIXED with it");
+  if (options.heap_allocations && !memory.isStrict)
+    return Failure(ATTN_INVALID_ARGUMENT, "attn_plan_options.heap_allocations is set, expected "
+                                          "ATTN_PLAN_STRICT with it");
   if (!options.workspace)
     return ATTN_OK;
   attn_workspace workspace;
@@ -350,7 +356,7 @@ attn_status attn_plan_run(const attn_plan *plan, const attn_run_args *given, voi
     if (plan->settings.device == PlanDevice::None)
       return Failure(ATTN_UNSUPPORTED, "device 'none' runs nothing");
     if (!plan->isPrepared)
-      return Failure(ATTN_NOT_PREPARED, "the plan has no batch; call attn_plan_prepare first");
+      return notPrepared();
     if (stream && plan->settings.device != PlanDevice::Cuda)
       return hasNoStream(plan->settings);
     attn_run_args args;

@@ -116,6 +116,10 @@ inline Failure nullArgument(const char *name) {
   return Failure(ATTN_INVALID_ARGUMENT, std::string(name) + " is null");
 }
 
+inline Failure notPrepared() {
+  return Failure(ATTN_NOT_PREPARED, "the plan has no batch; call attn_plan_prepare first");
+}
+
 /// Bytes of a caller's struct before members were added to it.
 template <class T>
 constexpr size_t kOldestSize = sizeof(T);
@@ -142,6 +146,29 @@ std::optional<std::string> readStruct(const T *from, const char *name, T &to) {
     return fault;
   to = T();
   std::memcpy(static_cast<void *>(&to), from, std::min(from->struct_size, sizeof(T)));
+  return std::nullopt;
+}
+
+/// Calls `read(place, element)` for each element of an array of sized structs.
+template <class T, class Read>
+std::optional<std::string> forEach(const T *array, int64_t count, const char *name, Read read) {
+  if (count < 0)
+    return std::string(name) + ": count is " + std::to_string(count);
+  if (count > 0 && !array)
+    return std::string(name) + " is null";
+  for (int64_t i = 0; i < count; ++i) {
+    const auto *at = reinterpret_cast<const T *>(reinterpret_cast<const char *>(array) +
+                                                 static_cast<size_t>(i) * array->struct_size);
+    const std::string place = std::string(name) + "[" + std::to_string(i) + "]";
+    T element;
+    if (std::optional<std::string> fault = readStruct(at, place.c_str(), element))
+      return fault;
+    if (at->struct_size != array->struct_size)
+      return place + ".struct_size is " + std::to_string(at->struct_size) + ", expected " +
+             std::to_string(array->struct_size) + " as in the first element";
+    if (std::optional<std::string> fault = read(place, element))
+      return fault;
+  }
   return std::nullopt;
 }
 

@@ -10,10 +10,6 @@
 using namespace attn;
 using namespace attn::capi;
 
-static Failure notPrepared() {
-  return Failure(ATTN_NOT_PREPARED, "the plan has no batch; call attn_plan_prepare first");
-}
-
 static Failure tooSmall(const char *name, int64_t capacity, int64_t needed) {
   return Failure(ATTN_TOO_LARGE, std::string(name) + " is " + std::to_string(capacity) +
                                      ", expected at least " + std::to_string(needed));

@@ -277,9 +277,23 @@ void CudaPlan::Impl::captured(const CudaOperands &operands) const {
   };
   fewest(capture.kvRows, operands.kvRows);
   fewest(capture.pageTableStride, operands.pageTableStride);
-  capture.pageSize = isFirst ? operands.pageSize : std::min(capture.pageSize, operands.pageSize);
+  fewest(capture.pageSize, operands.pageSize);
+  fewest(capture.numPages, operands.numPages);
   capture.exists = true;
   capture.paged = needs.paged;
   if (isFirst)
     capture.words = words;
+}
+
+Status CudaPlan::checkPages(int64_t pageSize, int64_t numPages) {
+  std::lock_guard<std::mutex> lock(impl->captureMutex);
+  const Impl::Captured &capture = impl->capture;
+  if (!capture.exists || !capture.paged ||
+      (pageSize == capture.pageSize && numPages <= capture.numPages))
+    return {};
+  impl->isBuilt = false;
+  impl->fault = CudaStepFault::Captured;
+  return Error{"pages: the step has " + std::to_string(numPages) + " of " +
+               std::to_string(pageSize) + " slots, captured launches have " +
+               std::to_string(capture.numPages) + " of " + std::to_string(capture.pageSize)};
 }

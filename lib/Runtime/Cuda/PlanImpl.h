@@ -32,6 +32,7 @@ struct CudaPlan::Impl {
     int64_t kvRows = 0; ///< the fewest
     int64_t pageTableStride = 0;
     int64_t pageSize = 0;
+    int64_t numPages = 0; ///< the fewest
   };
 
   Impl(const CudaKernel &kernel, const CudaPlanOptions &options, bool grows)

@@ -133,10 +133,13 @@ Status CudaPlan::Impl::makeRoom(const Batch &batch) {
   ownHost = CudaPinned();
   ownDevice = CudaMemory();
   wanted.keys = std::min(wanted.keys, kPositionLimit);
+  const StepLimits before = options.limits;
   options.limits = wanted;
   Status status = takeMemory();
-  if (!status)
+  if (!status) {
     host = nullptr;
+    options.limits = before; // a smaller step may fit
+  }
   return status;
 }
 
@@ -218,6 +221,8 @@ Status CudaPlan::Impl::copySlot(CudaStream stream) {
   // From here on a part may be under way, whatever fails after it.
   const auto drain = [&](Status failed) {
     api.streamSynchronize(stream);
+    if (constantsChanged)
+      hasConstants = false; // the device may have either version
     return failed;
   };
   const auto copy = [&](CudaPointer to, const uint8_t *from, uint64_t bytes) {

@@ -109,6 +109,12 @@ bool compare(Op op, ScalarType type, int64_t a, int64_t c) {
 
 } // namespace
 
+int64_t naiveInteger(Op op, ScalarType type, int64_t a, int64_t c) {
+  if (op >= Op::CmpEq && op <= Op::CmpUge)
+    return compare(op, type, a, c);
+  return wrapped(type, arithmetic(op, type, a, c));
+}
+
 int64_t NaiveEval::integer(NodeId id) { return value(id).i; }
 double NaiveEval::number(NodeId id) { return value(id).f; }
 
@@ -248,9 +254,9 @@ NaiveEval::Value NaiveEval::value(NodeId id) {
   auto ofInt = [](int64_t v) { return Value{v, 0}; };
   auto ofFloat = [](double v) { return Value{0, v}; };
   if (node.op >= Op::Add && node.op <= Op::ShrU && node.op != Op::Not)
-    return ofInt(wrapped(node.type, arithmetic(node.op, node.type, arg(0), arg(1))));
+    return ofInt(naiveInteger(node.op, node.type, arg(0), arg(1)));
   if (node.op >= Op::CmpEq && node.op <= Op::CmpUge)
-    return ofInt(compare(node.op, typeOf(0), arg(0), arg(1)));
+    return ofInt(naiveInteger(node.op, typeOf(0), arg(0), arg(1)));
   if (node.op >= Op::Causal && node.op <= Op::InRows)
     return ofInt(named(node));
   switch (node.op) {

@@ -11,6 +11,9 @@
 
 namespace attn::test {
 
+/// A binary operation of integers of `type`, in 128 bits; Bool as 0 or 1.
+int64_t naiveInteger(core::Op op, core::ScalarType type, int64_t a, int64_t c);
+
 class NaiveEval {
 public:
   NaiveEval(const core::MaskProgram &program, const core::Batch &batch, int64_t b, int64_t h,

@@ -468,6 +468,21 @@ TEST_F(CApiCuda, FixedPlansUseTheCallersMemory) {
   EXPECT_GT(counts.copied_bytes, 0u);
 }
 
+TEST_F(CApiCuda, StrictPlansAreFixed) {
+  ArtifactHandle artifact(gpuArtifact());
+  attn_plan_options options = fixedOptions();
+  options.flags = ATTN_PLAN_STRICT;
+  attn_plan *plan = nullptr;
+  EXPECT_EQ(attn_plan_create(artifact.handle, &options, &plan), ATTN_INVALID_ARGUMENT);
+  EXPECT_EQ(error(), "attn_plan_options.flags: ATTN_PLAN_STRICT, expected ATTN_PLAN_FIXED with it");
+  options.flags = ATTN_PLAN_FIXED;
+  options.heap_allocations = [] { return int64_t(0); };
+  EXPECT_EQ(attn_plan_create(artifact.handle, &options, &plan), ATTN_INVALID_ARGUMENT);
+  EXPECT_EQ(error(),
+            "attn_plan_options.heap_allocations is set, expected ATTN_PLAN_STRICT with it");
+  EXPECT_EQ(plan, nullptr);
+}
+
 TEST_F(CApiCuda, FixedPlansRefuseLargerSteps) {
   ArtifactHandle artifact(gpuArtifact());
   attn_plan_options options = fixedOptions();

@@ -138,6 +138,17 @@ TEST(CApiEngine, SupportAndSelection) {
   wrong.use = 3;
   EXPECT_EQ(attn_selector_create(&wrong, 1, "cpu", 0, &selector), ATTN_INVALID_ARGUMENT);
   EXPECT_EQ(error(), "candidates[0].use is 3, expected an attn_kernel_use");
+  EXPECT_EQ(attn_selector_create(nullptr, 1, "cpu", 0, &selector), ATTN_INVALID_ARGUMENT);
+  EXPECT_EQ(error(), "candidates is null");
+  // A kernel may stand there twice.
+  const attn_candidate twice[] = {
+      {sizeof(attn_candidate), ranges.handle, 0, ATTN_USE_IGNORES_RANGES, 2},
+      {sizeof(attn_candidate), plain.handle, 0, ATTN_USE_NO_RANGES, 1},
+      {sizeof(attn_candidate), ranges.handle, 0, ATTN_USE_ALWAYS, 0}};
+  ASSERT_EQ(attn_selector_create(twice, 3, "cpu", 0, &selector), ATTN_OK) << error();
+  EXPECT_EQ(attn_selector_select(selector, 1, 0, &chosen), ATTN_OK);
+  EXPECT_EQ(chosen, 2);
+  attn_selector_destroy(selector);
 }
 
 /// A compiler that makes the tiny kernel, or fails.

@@ -167,6 +167,21 @@ TEST_F(CudaGraphs, StepsThatGraphsWouldNotSeeAreRefused) {
                                            Room::kPageSize);
     EXPECT_TRUE(kernel->launch(plan, narrow, stream).ok());
   });
+  // What build() does not see.
+  const int64_t numPages = paged.operands.numPages;
+  EXPECT_TRUE(plan.checkPages(Room::kPageSize, numPages).ok());
+  EXPECT_TRUE(plan.checkPages(Room::kPageSize, numPages - 1).ok());
+  const std::string captured = "captured launches have " + std::to_string(numPages) + " of " +
+                               std::to_string(Room::kPageSize);
+  EXPECT_EQ(plan.checkPages(Room::kPageSize, numPages + 1).message(),
+            "pages: the step has " + std::to_string(numPages + 1) + " of " +
+                std::to_string(Room::kPageSize) + " slots, " + captured);
+  EXPECT_EQ(plan.checkPages(Room::kPageSize / 2, numPages).message(),
+            "pages: the step has " + std::to_string(numPages) + " of " +
+                std::to_string(Room::kPageSize / 2) + " slots, " + captured);
+  EXPECT_EQ(plan.fault(), rt::CudaStepFault::Captured);
+  EXPECT_FALSE(kernel->launch(plan, paged.operands, nullptr).ok());
+  EXPECT_TRUE(build(plan, paged).ok());
   Batch longer = paged.bound.batch;
   for (int64_t &length : longer.shape.seqLen)
     length = 1000;

@@ -298,4 +298,54 @@ TEST_F(CudaStage, FailuresLeaveNoCopyUnderWay) {
   EXPECT_FALSE(rt::CudaPlan::create(*kernel, roomOptions()).ok());
 }
 
+/// A graph's plan has one copy of the constants on the device.
+TEST_F(CudaStage, ConstantsAfterACopyThatFailed) {
+  Room room(device);
+  rt::CudaPlanOptions options = roomOptions();
+  options.forGraphs = true;
+  rt::CudaPlan plan = makePlan(options);
+  const float slopes[] = {0.01f, 0.5f, 0.01f};
+  for (size_t i = 0; i < std::size(slopes); ++i) {
+    SCOPED_TRACE(i);
+    room.slope = slopes[i];
+    Workload run(device, artifact, 0, false, 50, &room);
+    if (i == 1) {
+      fakeState().failNext["cuEventRecord"] = 1;
+      EXPECT_FALSE(build(plan, run).ok());
+      continue;
+    }
+    ASSERT_TRUE(build(plan, run).ok());
+    ASSERT_TRUE(kernel->launch(plan, run.operands, nullptr).ok());
+    EXPECT_EQ(run.compare(), "");
+  }
+}
+
+/// A growing plan that once wanted more memory than there is.
+TEST_F(CudaStage, GrowingPlansForgetStepsThatDidNotFit) {
+  Workload run(device, artifact, 0, false, 7);
+  const auto taken = [&](rt::CudaPlan &plan) {
+    const size_t before = fakeState().memory.size();
+    EXPECT_TRUE(build(plan, run).ok());
+    EXPECT_EQ(fakeState().memory.size(), before + 1);
+    uint64_t bytes = 0;
+    for (const auto &[address, size] : fakeState().memory)
+      bytes += size;
+    return bytes;
+  };
+  uint64_t expected = 0;
+  {
+    rt::CudaPlan plan(*kernel);
+    expected = taken(plan);
+  }
+  rt::CudaPlan plan(*kernel);
+  Batch large = run.bound.batch;
+  TableData &mm = large.tables[0];
+  ASSERT_FALSE(mm.rangeOffsets.empty());
+  mm.ranges.resize(100000, {1, 2});
+  mm.rangeOffsets.back() = static_cast<int64_t>(mm.ranges.size());
+  fakeState().failNext["cuMemAlloc_v2"] = 2;
+  EXPECT_FALSE(plan.build(large, run.kvStart(), nullptr).ok());
+  EXPECT_EQ(taken(plan), expected);
+}
+
 } // namespace

@@ -181,3 +181,23 @@ TEST(FollowedMasks, ListsInMemoryOfTheCaller) {
   }
   EXPECT_GT(refused, 100);
 }
+
+// Limits that no memory has end in sizes that say so, not in an overflow.
+TEST(FollowedMasks, SizesOfTheLargestLimits) {
+  std::mt19937 random(7);
+  const rt::WorkListLimits limits = {int64_t(1) << 30, (int64_t(1) << 31) - 1, int64_t(1) << 30,
+                                     int64_t(1) << 30, int64_t(1) << 20};
+  bool huge = false;
+  for (int round = 0; round < 200; ++round) {
+    const MaskProgram program =
+        test::randomProgram(random, round % 2 ? test::Wildness::Anything : test::Wildness::Named);
+    const rt::WorkListBuilder builder(program, randomLaunch(random), TilePlan::Intervals);
+    const rt::WorkListSizes sizes = builder.mostSizes(limits);
+    EXPECT_GE(sizes.tiles, limits.tokens / 128);
+    EXPECT_GE(sizes.work, sizes.tiles);
+    EXPECT_GE(sizes.entries, 0);
+    EXPECT_GE(sizes.bitmaps, 0);
+    huge |= sizes.entries >= int64_t(1) << 60;
+  }
+  EXPECT_TRUE(huge);
+}

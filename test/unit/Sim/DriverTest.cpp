@@ -1,33 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The CUDA driver over the simulator: what it must refuse rather than guess.
+#include "../../../tools/attn-run/SimDriver.h"
+
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <cstdlib>
-#include <dlfcn.h>
+using namespace attn;
 
 namespace {
 
-class Driver : public testing::Test {
-protected:
-  void SetUp() override {
-    library = dlopen(ATTN_SIM_CUDA, RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(library, nullptr) << dlerror();
-  }
-  void TearDown() override {
-    unsetenv("ATTN_SIM_POLICY");
-    dlclose(library);
-  }
-  template <class F>
-  F *find(const char *name) {
-    F *function = reinterpret_cast<F *>(dlsym(library, name));
-    EXPECT_NE(function, nullptr) << name;
-    return function;
-  }
-
-  void *library = nullptr;
-};
+template <class F>
+F *find(const char *name) {
+  F *function = reinterpret_cast<F *>(simdriver::find(name));
+  EXPECT_NE(function, nullptr) << name;
+  return function;
+}
 
 using Load = int(void **, const void *, unsigned, int *, void **);
 using GetFunction = int(void **, void *, const char *);
@@ -37,27 +24,40 @@ using LaunchKernel = int(void *, unsigned, unsigned, unsigned, unsigned, unsigne
 using Encode = int(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,
                    const uint32_t *, const uint32_t *, int, int, int, int);
 
-} // namespace
-
-TEST_F(Driver, UnknownPoliciesFailTheLaunch) {
-  const char ptx[] =
-      ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k() {\nret;\n}\n";
+/// What a launch of one warp of a kernel with this body returns.
+int launch(const std::string &body) {
+  const std::string ptx = ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
+                          ".reg .b64 %d;\n.reg .b32 %r;\n" +
+                          body + "ret;\n}\n";
   void *module = nullptr, *function = nullptr;
-  ASSERT_EQ(find<Load>("cuModuleLoadDataEx")(&module, ptx, 0, nullptr, nullptr), 0);
-  ASSERT_EQ(find<GetFunction>("cuModuleGetFunction")(&function, module, "k"), 0);
-  auto launch = [&](const char *policy) {
-    setenv("ATTN_SIM_POLICY", policy, 1);
-    return find<LaunchKernel>("cuLaunchKernel")(function, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr,
-                                                nullptr);
-  };
-  for (const char *policy : {"earliest", "latest", "random:7"})
-    EXPECT_EQ(launch(policy), 0) << policy;
-  for (const char *policy : {"", "fast", "Latest", "random", "random:", "random:seven"})
-    EXPECT_NE(launch(policy), 0) << policy;
-  find<Unload>("cuModuleUnload")(module);
+  EXPECT_EQ(find<Load>("cuModuleLoadDataEx")(&module, ptx.c_str(), 0, nullptr, nullptr), 0);
+  EXPECT_NE(find<GetFunction>("cuModuleGetFunction")(&function, module, "other"), 0);
+  EXPECT_EQ(find<GetFunction>("cuModuleGetFunction")(&function, module, "k"), 0);
+  const int code = find<LaunchKernel>("cuLaunchKernel")(function, 1, 1, 1, 32, 1, 1, 0, nullptr,
+                                                        nullptr, nullptr);
+  EXPECT_EQ(find<Unload>("cuModuleUnload")(module), 0);
+  return code;
 }
 
-TEST_F(Driver, TensorMapsThatDoNotFit) {
+} // namespace
+
+TEST(SimDriver, AReportFailsTheLaunch) {
+  EXPECT_EQ(launch(""), 0);
+  EXPECT_NE(launch("mov.b64 %d, 0;\nmov.b32 %r, 0;\nst.global.b32 [%d], %r;\n"), 0);
+  EXPECT_EQ(simdriver::state().error, "see the simulator's reports");
+}
+
+TEST(SimDriver, CubinsAndOtherTextAreRefused) {
+  void *module = nullptr;
+  EXPECT_NE(find<Load>("cuModuleLoadDataEx")(&module, "\177ELF", 0, nullptr, nullptr), 0);
+  EXPECT_EQ(simdriver::state().error, "the simulator runs PTX, no cubin");
+  EXPECT_NE(find<Load>("cuModuleLoadDataEx")(&module, "no PTX", 0, nullptr, nullptr), 0);
+  EXPECT_EQ(module, nullptr);
+}
+
+TEST(SimDriver, FunctionsItLacksAreNull) { EXPECT_EQ(simdriver::find("cuGraphLaunch"), nullptr); }
+
+TEST(SimDriver, TensorMapsThatDoNotFit) {
   alignas(64) uint8_t map[128], data[1024];
   const uint64_t dims[8] = {16, 4, 1, 1, 1, 1, 1, 1}, strides[8] = {32, 64, 64, 64, 64, 64, 64, 64};
   const uint32_t box[8] = {16, 4, 1, 1, 1, 1, 1, 1}, steps[8] = {1, 1, 1, 1, 1, 1, 1, 1};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The encoder against what it encodes, without a solver: terms are evaluated where every symbol has
-// a value. Operations are worked out here in wide integers, whole masks by Core's evaluator. A
+// a value. Operations are worked out in 128 bits, whole masks by Core's evaluator. A
 // batch that is legal has to obey all rules that a query states, or proofs would leave it out.
 #include "Encoder.h"
 #include "TermValue.h"
 
+#include "NaiveEval.h"
 #include "RandomProgram.h"
 
 #include "attn/Core/MaskEval.h"
@@ -67,75 +68,12 @@ Wide wrapped(Wide x, unsigned width) {
 }
 Wide unsignedOf(Wide x, unsigned width) { return x < 0 ? x + powerOf(width) : x; }
 
-Wide floorOf(Wide a, Wide b) {
-  Wide quotient = a / b;
-  return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-}
-
-/// What dialect/attn/SPEC.md says that an operation gives.
-Wide expected(Op op, Wide a, Wide b, unsigned width) {
-  Wide ua = unsignedOf(a, width), ub = unsignedOf(b, width);
-  bool isShift = ub < width;
-  switch (op) {
-  case Op::Add:
-    return wrapped(a + b, width);
-  case Op::Sub:
-    return wrapped(a - b, width);
-  case Op::Mul:
-    return wrapped(a * b, width);
-  case Op::DivS:
-    return b ? wrapped(a / b, width) : 0;
-  case Op::RemS:
-    return b ? a % b : 0;
-  case Op::DivU:
-    return ub ? wrapped(ua / ub, width) : 0;
-  case Op::RemU:
-    return ub ? wrapped(ua % ub, width) : 0;
-  case Op::FloorDivS:
-    return b ? wrapped(floorOf(a, b), width) : 0;
-  case Op::CeilDivS:
-    return b ? wrapped(-floorOf(-a, b), width) : 0;
-  case Op::MinS:
-    return std::min(a, b);
-  case Op::MaxS:
-    return std::max(a, b);
-  case Op::MinU:
-    return ua < ub ? a : b;
-  case Op::MaxU:
-    return ua < ub ? b : a;
-  case Op::And:
-    return a & b;
-  case Op::Or:
-    return a | b;
-  case Op::Xor:
-    return a ^ b;
-  case Op::Shl:
-    return isShift ? wrapped(ua << static_cast<int>(ub), width) : 0;
-  case Op::ShrS:
-    return isShift ? a >> static_cast<int>(ub) : (a < 0 ? -1 : 0);
-  case Op::ShrU:
-    return isShift ? wrapped(ua >> static_cast<int>(ub), width) : 0;
-  case Op::CmpEq:
-    return a == b;
-  case Op::CmpNe:
-    return a != b;
-  case Op::CmpSlt:
-    return a < b;
-  case Op::CmpSle:
-    return a <= b;
-  case Op::CmpSgt:
-    return a > b;
-  case Op::CmpSge:
-    return a >= b;
-  case Op::CmpUlt:
-    return ua < ub;
-  case Op::CmpUle:
-    return ua <= ub;
-  case Op::CmpUgt:
-    return ua > ub;
-  default: // CmpUge
-    return ua >= ub;
-  }
+/// What an operation gives; a Bool that is set is -1.
+Wide expected(Op op, ScalarType type, Wide a, Wide b) {
+  bool isBool = type == ScalarType::Bool, isCompare = op >= Op::CmpEq && op <= Op::CmpUge;
+  auto given = [&](Wide x) { return static_cast<int64_t>(isBool ? -x : x); };
+  Wide result = naiveInteger(op, type, given(a), given(b));
+  return isBool && !isCompare ? -result : result;
 }
 
 std::vector<Wide> edgesOf(unsigned width) {
@@ -179,7 +117,7 @@ protected:
     for (Wide x : edgesOf(width))
       for (Wide y : constant ? std::vector<Wide>{*constant} : edgesOf(width)) {
         // Names in the order of declaration: x, y, r. What a narrow type cuts off is set besides.
-        Wide above = width < 64 ? 5 * powerOf(width) : 0, result = expected(op, x, y, width);
+        Wide above = width < 64 ? 5 * powerOf(width) : 0, result = expected(op, type, x, y);
         value.set(params.front(), x + above);
         if (!constant)
           value.set(params[1], y - above);

@@ -53,6 +53,7 @@ Wide TermValue::compute(Operation *op) {
     return !a;
   if (isa<smt::IteOp>(op))
     return of(op->getOperand(a ? 1 : 2));
+  EXPECT_EQ(op->getNumOperands(), 2u) << op->getName().getStringRef().str();
   Wide b = of(op->getOperand(1));
   if (isa<smt::AndOp>(op))
     return a && b;

@@ -50,7 +50,6 @@ struct TileShapeInfo {
 struct TargetInfo {
   llvm::StringRef name;     ///< as in --target
   llvm::StringRef features; ///< of LLVM's NVPTX backend
-  int64_t maxSharedBytes;   ///< dynamic shared memory of a CTA
   llvm::ArrayRef<TileShapeInfo> shapes;
 
   /// The first shape for a head dimension that takes `work` and `masks`, or null if the target has

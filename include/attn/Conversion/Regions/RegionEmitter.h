@@ -24,6 +24,8 @@ public:
   void emitPer(mlir::OpBuilder &builder, KernelOp kernel, Level level);
   /// A region at the context's current indices; `score` is a score region's argument.
   void emitRegion(mlir::OpBuilder &builder, mlir::Region &region, mlir::Value score = {});
+  /// Maps a region's arguments to the context's current indices, as emitRegion() does first.
+  void bindArguments(mlir::Region &region, mlir::Value score = {});
   /// Value `i` that the region emitted last with emitRegion() yields.
   mlir::Value yielded(mlir::Region &region, unsigned i) const;
   /// The factor of q.k (f32): a parameter or a literal.
