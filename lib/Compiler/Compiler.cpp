@@ -5,7 +5,7 @@
 #include "CanonicalOrder.h"
 #include "GpuTarget.h"
 #include "NativeCode.h"
-#include "SpecHash.h"
+#include "SpecReader.h"
 
 #include "attn/Compiler/Pipelines.h"
 #include "attn/Config.h"
@@ -17,76 +17,23 @@
 #include "attn/Verify/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Remark/RemarkStreamer.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <cmath>
 
 using namespace mlir;
 using namespace attn;
 using attn::compiler::CompileOptions;
+using attn::compiler::DiagnosticCollector;
 
 //===----------------------------------------------------------------------===//
-// Diagnostics and remarks
+// Remarks
 //===----------------------------------------------------------------------===//
-
-/// "name:line:col" of the innermost file location, or "<unknown>".
-static std::string describe(Location loc) {
-  std::string text = "<unknown>";
-  loc->walk([&](Location inner) {
-    if (auto file = dyn_cast<FileLineColLoc>(inner)) {
-      text = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
-              Twine(file.getColumn()))
-                 .str();
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return text;
-}
 
 namespace {
-
-/// Collects errors and their notes as lines; other diagnostics go to `others`, if that is there.
-class DiagnosticCollector {
-public:
-  explicit DiagnosticCollector(MLIRContext *context,
-                               const std::function<void(StringRef)> &others = nullptr)
-      : others(others), handler(context, [this](Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() != DiagnosticSeverity::Error) {
-            if (this->others)
-              this->others(describe(diagnostic.getLocation()) + ": " + diagnostic.str());
-            return success();
-          }
-          add(diagnostic, "error");
-          for (Diagnostic &note : diagnostic.getNotes())
-            add(note, "note");
-          return success();
-        }) {}
-
-  llvm::Error takeError(const Twine &fallback) {
-    return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                   Twine(text.empty() ? fallback.str() : text));
-  }
-
-private:
-  void add(Diagnostic &diagnostic, StringRef kind) {
-    if (!text.empty())
-      text += '\n';
-    text += describe(diagnostic.getLocation()) + ": " + kind.str() + ": " + diagnostic.str();
-  }
-
-  std::function<void(StringRef)> others;
-  std::string text;
-  ScopedDiagnosticHandler handler;
-};
 
 /// Hands each remark to the caller as one line.
 class ExplainStreamer : public remark::detail::MLIRRemarkStreamerBase {
@@ -98,7 +45,7 @@ public:
     for (const auto &argument : remark.getArgs())
       text += argument.val;
     bool done = remark.getRemarkType() == llvm::remarks::Type::Passed;
-    explain(describe(remark.getLocation()) + ": " + remark.getRemarkName().str() +
+    explain(compiler::describePlace(remark.getLocation()) + ": " + remark.getRemarkName().str() +
             (done ? ": " : " refused: ") + text);
   }
 
@@ -122,127 +69,13 @@ static LogicalResult enableExplain(MLIRContext *context,
 // Specs
 //===----------------------------------------------------------------------===//
 
-static core::DType getDType(Type type) {
-  if (type.isF16())
-    return core::DType::F16;
-  return type.isBF16() ? core::DType::BF16 : core::DType::F32;
-}
-
-static FailureOr<core::KernelSpec> readSpec(KernelOp kernel) {
-  core::KernelSpec spec;
-  spec.name = kernel.getSymName().str();
-  if (spec.name.empty())
-    return kernel.emitOpError("symbol is expected not to be empty");
-  for (auto [value, clause] :
-       {std::pair(kernel.getHeads(), "heads"), std::pair(kernel.getDim(), "dim"),
-        std::pair(kernel.getDimV(), "dim_v")})
-    if (static_cast<int64_t>(value) > core::kMaxKernelExtent)
-      return kernel.emitOpError() << clause << " is expected to be at most "
-                                  << core::kMaxKernelExtent << ", got " << value;
-  // The name is a symbol of the object and a string of the manifest.
-  if (!llvm::all_of(spec.name,
-                    [](char c) { return llvm::isAlnum(c) || StringRef("_.-$").contains(c); }))
-    return kernel.emitOpError("symbol is expected to be letters, digits, '_', '.', '-' or '$'");
-  spec.numHeads = kernel.getHeads();
-  spec.numKvHeads = kernel.getKvHeads();
-  spec.dimQk = kernel.getDim();
-  spec.dimV = kernel.getDimV();
-  spec.qType = getDType(kernel.getQType());
-  spec.kvType = getDType(kernel.getKvType());
-  spec.scale = kernel.getLiteralScale();
-  if (auto param = kernel.getScaleParam())
-    spec.scaleParam = static_cast<int32_t>(*param);
-  FailureOr<core::MaskProgram> program = ProgramBuilder(kernel).build();
-  if (failed(program))
-    return failure();
-  spec.program = std::move(*program);
-  if (auto fault = core::verify(spec.program))
-    return kernel.emitOpError() << "has no valid mask program: " << *fault;
-  spec.specHash = compiler::hashSpec(spec);
-  return spec;
-}
-
-/// Specs of every kernel of the module, in order.
-static FailureOr<std::vector<core::KernelSpec>> readModule(ModuleOp module) {
-  std::vector<core::KernelSpec> specs;
-  for (Operation &op : *module.getBody()) {
-    auto kernel = dyn_cast<KernelOp>(op);
-    if (!kernel) {
-      op.emitOpError("is not allowed in a spec, expected attn.kernel");
-      return failure();
-    }
-    FailureOr<core::KernelSpec> spec = readSpec(kernel);
-    if (failed(spec))
-      return failure();
-    specs.push_back(std::move(*spec));
-  }
-  if (specs.empty()) {
-    // The parser gives an implicit module the place 0:0.
-    Location loc = module.getLoc();
-    if (auto file = dyn_cast<FileLineColLoc>(loc); file && file.getLine() == 0)
-      loc = FileLineColLoc::get(file.getFilename(), 1, 1);
-    emitError(loc, "the spec holds no attn.kernel");
-    return failure();
-  }
-  return specs;
-}
-
-/// A context of its own, so that compilations on several threads do not meet.
-static std::unique_ptr<MLIRContext> makeContext() {
-  DialectRegistry registry;
-  compiler::registerAll(registry);
-  auto context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
-  context->loadAllAvailableDialects();
-  // Messages name the place and the reason; a dump of the operation would bury both.
-  context->printOpOnDiagnostic(false);
-  return context;
-}
-
-/// Line (from 1) of the first bracket that opens more than `limit` levels, or 0. Comments and
-/// strings do not count.
-static size_t findDeepNesting(StringRef spec, size_t limit) {
-  size_t depth = 0, line = 1;
-  for (size_t i = 0; i < spec.size(); ++i) {
-    char c = spec[i];
-    if (c == '\n') {
-      ++line;
-    } else if (c == '/' && spec.substr(i, 2) == "//") {
-      i = std::min(spec.find('\n', i), spec.size()) - 1;
-    } else if (c == '"') {
-      for (++i; i < spec.size() && spec[i] != '"' && spec[i] != '\n'; ++i)
-        if (spec[i] == '\\')
-          ++i;
-    } else if (c == '{' || c == '(' || c == '[' || c == '<') {
-      if (++depth > limit)
-        return line;
-    } else if ((c == '}' || c == ')' || c == ']' || (c == '>' && spec[i - (i > 0)] != '-')) &&
-               depth > 0) {
-      --depth;
-    }
-  }
-  return 0;
-}
-
-static OwningOpRef<ModuleOp> parse(StringRef spec, StringRef name, MLIRContext *context) {
-  // MLIR's parser and printer recurse over nested regions without a limit of their own.
-  constexpr size_t kMaxNesting = 200;
-  if (size_t line = findDeepNesting(spec, kMaxNesting)) {
-    emitError(FileLineColLoc::get(context, name, static_cast<unsigned>(line), 1))
-        << "brackets nest deeper than " << kMaxNesting << " levels";
-    return nullptr;
-  }
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(spec, name), llvm::SMLoc());
-  return parseSourceFile<ModuleOp>(sources, context);
-}
-
 llvm::Expected<std::vector<core::KernelSpec>> compiler::readSpecs(StringRef spec, StringRef name) {
-  std::unique_ptr<MLIRContext> context = makeContext();
+  std::unique_ptr<MLIRContext> context = compiler::makeContext();
   DiagnosticCollector diagnostics(context.get());
-  OwningOpRef<ModuleOp> module = parse(spec, name, context.get());
+  OwningOpRef<ModuleOp> module = compiler::parseSpec(spec, name, context.get());
   if (!module)
     return diagnostics.takeError(name + ": the spec does not parse");
-  FailureOr<std::vector<core::KernelSpec>> specs = readModule(*module);
+  FailureOr<std::vector<core::KernelSpec>> specs = compiler::readModule(*module);
   if (failed(specs))
     return diagnostics.takeError(name + ": the spec is not valid");
   return std::move(*specs);
@@ -254,7 +87,7 @@ llvm::Expected<std::string> compiler::specHash(ModuleOp module, StringRef symbol
   if (!kernel)
     return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                    "the module holds no attn.kernel @" + symbol);
-  FailureOr<core::KernelSpec> spec = readSpec(kernel);
+  FailureOr<core::KernelSpec> spec = compiler::readKernel(kernel);
   if (failed(spec))
     return diagnostics.takeError("the kernel is not valid");
   return spec->specHash;
@@ -338,6 +171,7 @@ static LogicalResult runMaskPasses(ModuleOp module, const CompileOptions &option
   PassManager passes(module.getContext());
   TvCheckPassOptions proofs;
   proofs.solver = options.solver;
+  proofs.timeout = options.solverTimeout;
   proofs.strict = options.strictVerify;
   compiler::buildMaskPipeline(passes, options.verify ? &proofs : nullptr);
   return passes.run(module);
@@ -346,7 +180,7 @@ static LogicalResult runMaskPasses(ModuleOp module, const CompileOptions &option
 static FailureOr<core::Artifact> compileModule(ModuleOp module, const CompileOptions &options) {
   if (failed(mlir::verify(module)))
     return failure();
-  FailureOr<std::vector<core::KernelSpec>> specs = readModule(module);
+  FailureOr<std::vector<core::KernelSpec>> specs = compiler::readModule(module);
   if (failed(specs))
     return failure();
   core::Artifact artifact;
@@ -375,11 +209,11 @@ static llvm::Expected<Value> withSpec(StringRef spec, StringRef name, const Comp
                                       Use use) {
   if (llvm::Error error = compiler::checkTargets(options.targets))
     return error;
-  std::unique_ptr<MLIRContext> context = makeContext();
+  std::unique_ptr<MLIRContext> context = compiler::makeContext();
   DiagnosticCollector diagnostics(context.get(), options.notProved);
   if (options.explain && failed(enableExplain(context.get(), options.explain)))
     return diagnostics.takeError("remarks are not available");
-  OwningOpRef<ModuleOp> module = parse(spec, name, context.get());
+  OwningOpRef<ModuleOp> module = compiler::parseSpec(spec, name, context.get());
   if (!module)
     return diagnostics.takeError(name + ": the spec does not parse");
   FailureOr<Value> value = use(*module);
@@ -405,7 +239,7 @@ static const std::string &getShownTarget(const CompileOptions &options) {
 /// The module at `stage` as text; changes the module.
 static FailureOr<std::string> printStage(ModuleOp module, compiler::Stage stage,
                                          const CompileOptions &options) {
-  if (failed(readModule(module)) || failed(runMaskPasses(module, options)))
+  if (failed(compiler::readModule(module)) || failed(runMaskPasses(module, options)))
     return failure();
   if (stage == compiler::Stage::Attn) {
     std::string text;

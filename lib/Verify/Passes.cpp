@@ -117,12 +117,10 @@ struct Reporter {
       return success();
     case Outcome::Refuted: {
       const proofs::Counterexample &at = *verdict.counterexample;
-      auto said = [](bool keep) { return keep ? "keeps" : "drops"; };
-      InFlightDiagnostic error =
-          emitError(loc) << difference << ": at b = " << at.b << ", h = " << at.h
-                         << ", q = " << at.q << ", k = " << at.k << " the first " << said(at.before)
-                         << " and the second " << said(at.after) << " the element";
+      InFlightDiagnostic error = emitError(loc) << difference << ": " << proofs::toString(at);
       error.attachNote() << "batch file: " << at.batch;
+      if (at.secondBatch != at.batch)
+        error.attachNote() << "batch file of the second: " << at.secondBatch;
       return error;
     }
     case Outcome::Unknown:
@@ -302,16 +300,11 @@ private:
     FailureOr<core::MaskProgram> x = getProgram(a, nullptr), y = getProgram(b, nullptr);
     if (failed(x) || failed(y))
       return failure();
-    if (a.getHeads() != b.getHeads() || a.getKvHeads() != b.getKvHeads())
-      return b.emitError() << "@" << a.getSymName() << " and @" << b.getSymName()
-                           << " differ in their heads";
-    // A batch for one kernel is to be one for the other: the stricter smallest value holds.
-    for (core::ParamDecl &mine : x->params)
-      for (const core::ParamDecl &other : y->params)
-        if (mine.name == other.name && other.minValue)
-          mine.minValue = std::max(mine.minValue.value_or(*other.minValue), *other.minValue);
-    Verdict verdict =
-        proofs::proveMasks(&getContext(), *x, *y, proofs::Relation::Equal, getOptions(a));
+    auto mask = [](KernelOp kernel, const core::MaskProgram &program) {
+      return proofs::KernelMask{program, static_cast<int64_t>(kernel.getHeads()),
+                                static_cast<int64_t>(kernel.getKvHeads())};
+    };
+    Verdict verdict = proofs::proveKernels(&getContext(), mask(a, *x), mask(b, *y), getOptions(a));
     Reporter reporter{/*strict=*/true, /*report=*/true};
     std::string names = ("@" + a.getSymName() + " and @" + b.getSymName()).str();
     return reporter.say(b.getLoc(), verdict, names + " are the same mask for every batch",

@@ -41,6 +41,13 @@ const char *proofs::toString(Outcome outcome) {
   return "";
 }
 
+std::string proofs::toString(const Counterexample &at) {
+  auto said = [](bool keep) { return keep ? "keeps" : "drops"; };
+  return "at b = " + std::to_string(at.b) + ", h = " + std::to_string(at.h) +
+         ", q = " + std::to_string(at.q) + ", k = " + std::to_string(at.k) + " the first " +
+         said(at.before) + " and the second " + said(at.after) + " the element";
+}
+
 namespace {
 
 class Prover {
@@ -179,7 +186,8 @@ std::optional<Counterexample> Prover::replay(Scene scene) const {
       bool keepX = x.keep(b, h, core::QueryPos(q), core::KeyPos(k));
       bool keepY = y.keep(b, h, core::QueryPos(q), core::KeyPos(k));
       if (differ(keepX, keepY))
-        return Counterexample{scene.b, scene.h, q, k, keepX, keepY, toJson(scene, before)};
+        return Counterexample{
+            scene.b, scene.h, q, k, keepX, keepY, toJson(scene, before), toJson(scene, after)};
     }
   return std::nullopt;
 }
@@ -295,6 +303,39 @@ Verdict proofs::proveMasks(mlir::MLIRContext *context, const core::MaskProgram &
                            const core::MaskProgram &after, Relation relation,
                            const ProveOptions &options) {
   return Prover(context, before, after, relation, /*scores=*/false, options).run();
+}
+
+/// Why no batch can be for both kernels, or nothing. Types are compared by World.
+static std::optional<std::string> findMismatch(const KernelMask &x, const KernelMask &y) {
+  for (auto [name, one, other] :
+       {std::tuple("heads", x.heads, y.heads), std::tuple("kv_heads", x.kvHeads, y.kvHeads)})
+    if (one != other)
+      return "their " + std::string(name) + " differ, " + std::to_string(one) + " and " +
+             std::to_string(other);
+  for (auto [one, other] : {std::pair(&x.program, &y.program), std::pair(&y.program, &x.program)})
+    for (const core::ParamDecl &param : one->params)
+      for (const core::TableDecl &table : other->tables)
+        // The runtime builds the rows of query ranges: no batch names them.
+        if (param.name == table.name && table.kind != core::TableKind::QueryRanges)
+          return "'" + param.name + "' is a parameter of one and a table of the other";
+  return std::nullopt;
+}
+
+Verdict proofs::proveKernels(mlir::MLIRContext *context, const KernelMask &before,
+                             const KernelMask &after, ProveOptions options) {
+  if (auto mismatch = findMismatch(before, after)) {
+    Verdict verdict;
+    verdict.reason = *mismatch;
+    return verdict;
+  }
+  options.heads = before.heads;
+  options.kvHeads = before.kvHeads;
+  core::MaskProgram first = before.program;
+  for (core::ParamDecl &mine : first.params)
+    for (const core::ParamDecl &other : after.program.params)
+      if (mine.name == other.name && other.minValue)
+        mine.minValue = std::max(mine.minValue.value_or(*other.minValue), *other.minValue);
+  return proveMasks(context, first, after.program, Relation::Equal, options);
 }
 
 Verdict proofs::proveScores(mlir::MLIRContext *context, const core::MaskProgram &before,

@@ -62,8 +62,19 @@ static cl::opt<std::string> verifyMasks(
     cl::cat(category));
 static cl::opt<std::string>
     solver("solver", cl::value_desc("program"),
-           cl::desc("The solver of --verify: reads SMT-LIB (default: z3 of PATH, else attn-smt)"),
+           cl::desc("The solver of --verify and --prove-equal: reads SMT-LIB (default: z3 of PATH, "
+                    "else attn-smt)"),
            cl::cat(category));
+static cl::opt<unsigned>
+    solverTimeout("solver-timeout", cl::value_desc("seconds"), cl::init(10),
+                  cl::desc("Limit of each question to the solver (default 10)"), cl::cat(category));
+static cl::opt<std::string> proveEqual(
+    "prove-equal", cl::value_desc("@a,@b | file"),
+    cl::desc(
+        "Compile nothing; prove with a solver that kernels have the same mask for every batch: "
+        "these of the spec, or those of the spec and of another file (the only ones, or each "
+        "and the one of its name). Only masks are compared"),
+    cl::cat(category));
 
 static int fail(const llvm::Twine &text) {
   llvm::errs() << text << "\n";
@@ -83,7 +94,8 @@ static int listTargets() {
       explain.getNumOccurrences() || optLevel.getNumOccurrences() ||
       noMaskPasses.getNumOccurrences() || instrument.getNumOccurrences() ||
       ptxas.getNumOccurrences() || strictPtxas.getNumOccurrences() ||
-      verifyMasks.getNumOccurrences() || solver.getNumOccurrences())
+      verifyMasks.getNumOccurrences() || solver.getNumOccurrences() ||
+      solverTimeout.getNumOccurrences() || proveEqual.getNumOccurrences())
     return fail("attn-compile: --target=list only prints the targets, expected no other argument");
   for (const std::string &name : compiler::targets())
     llvm::outs() << name << "\n";
@@ -180,11 +192,14 @@ static std::string setVerifyOptions(compiler::CompileOptions &options) {
   options.verify = verifyMasks.getNumOccurrences();
   options.strictVerify = verifyMasks == "strict";
   options.solver = solver;
+  options.solverTimeout = solverTimeout;
   options.notProved = [](llvm::StringRef line) { llvm::errs() << line << "\n"; };
   if (!verifyMasks.empty() && !options.strictVerify)
     return "--verify: expected no value or strict, got '" + verifyMasks + "'";
-  if (solver.getNumOccurrences() && !options.verify)
-    return "--solver has no meaning without --verify";
+  for (const cl::Option *option :
+       std::initializer_list<const cl::Option *>{&solver, &solverTimeout})
+    if (option->getNumOccurrences() && !options.verify)
+      return "--" + option->ArgStr.str() + " has no meaning without --verify or --prove-equal";
   if (options.verify && !options.maskPasses)
     return "--verify has no meaning with --no-mask-passes, there is nothing to prove";
   return "";
@@ -228,6 +243,83 @@ static int compileSpec(llvm::StringRef spec, const compiler::CompileOptions &opt
   return tool::kDone;
 }
 
+//===----------------------------------------------------------------------===//
+// --prove-equal
+//===----------------------------------------------------------------------===//
+
+/// Why the options make no sense with --prove-equal, or nothing.
+static std::string checkProveOptions() {
+  const cl::Option &targets = targetNames; // Its operator& is not the built-in one.
+  for (const cl::Option *option : std::initializer_list<const cl::Option *>{
+           &targets, &output, &emit, &explain, &optLevel, &noMaskPasses, &instrument, &ptxas,
+           &strictPtxas, &verifyMasks})
+    if (option->getNumOccurrences())
+      return (option->ArgStr.size() == 1 ? "-" : "--") + option->ArgStr.str() +
+             " has no meaning with --prove-equal, nothing is compiled";
+  if (input == "-" && proveEqual == "-")
+    return "--prove-equal: only one of two specs can be read from standard input";
+  return "";
+}
+
+/// Symbols of "@a,@b". Returns why the text is not that, or nothing.
+static std::string readSymbols(llvm::StringRef text, std::vector<std::string> &symbols) {
+  llvm::SmallVector<llvm::StringRef> words;
+  text.split(words, ',');
+  for (llvm::StringRef word : words) {
+    if (!word.consume_front("@") || word.empty())
+      return "--prove-equal: expected @name,@name,... or a file, got '" + text.str() + "'";
+    symbols.push_back(word.str());
+  }
+  if (symbols.size() < 2)
+    return "--prove-equal: expected two kernels or more, got " + std::to_string(symbols.size());
+  return "";
+}
+
+/// What is proved goes to standard output, the rest to standard error. Returns the exit status.
+static int report(llvm::ArrayRef<compiler::MaskComparison> comparisons) {
+  int status = tool::kDone;
+  for (const compiler::MaskComparison &comparison : comparisons) {
+    proofs::Outcome outcome = comparison.verdict.outcome;
+    bool proved = outcome == proofs::Outcome::Proved;
+    (proved ? llvm::outs() : llvm::errs()) << compiler::toString(comparison) << "\n";
+    // A difference is an answer, whatever else is not known.
+    if (outcome == proofs::Outcome::Refuted)
+      status = tool::kCheckFailed;
+    else if (!proved && status == tool::kDone)
+      status = tool::kBadInput;
+  }
+  int written = finish();
+  return written == tool::kDone ? status : written;
+}
+
+static int proveEqualMasks() {
+  std::vector<std::string> symbols;
+  bool isFile = !llvm::StringRef(proveEqual).starts_with("@");
+  std::string why = checkProveOptions();
+  if (why.empty() && !isFile)
+    why = readSymbols(proveEqual, symbols);
+  if (!why.empty())
+    return fail("attn-compile: " + why);
+  std::vector<std::unique_ptr<llvm::MemoryBuffer>> buffers;
+  for (const std::string &path :
+       isFile ? std::vector<std::string>{input, proveEqual} : std::vector<std::string>{input}) {
+    auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
+    if (!buffer)
+      return fail("attn-compile: cannot read '" + path + "': " + buffer.getError().message());
+    buffers.push_back(std::move(*buffer));
+  }
+  compiler::ProveEqualOptions options;
+  options.solver = solver;
+  options.solverTimeout = solverTimeout;
+  auto comparisons = isFile
+                         ? compiler::proveEqual({buffers[0]->getBuffer(), input},
+                                                {buffers[1]->getBuffer(), proveEqual}, options)
+                         : compiler::proveEqual(buffers[0]->getBuffer(), input, symbols, options);
+  if (!comparisons)
+    return fail(llvm::toString(comparisons.takeError()));
+  return report(*comparisons);
+}
+
 int main(int argc, char **argv) {
   tool::installFatalErrorHandler("attn-compile");
   cl::HideUnrelatedOptions(category);
@@ -235,10 +327,15 @@ int main(int argc, char **argv) {
       [](llvm::raw_ostream &os) { os << "attn-compile " << ATTN_VERSION << "\n"; });
   std::string overview = "attn-compile: from an attention spec (attn.kernel) to an artifact\n\n"
                          "  attn-compile SPEC.mlir --target=cpu,sm_90a -o OUT.attn\n\n"
-                         "Run the artifact with attn-run; look at its mask with attn-mask.\n\n";
+                         "Run the artifact with attn-run; look at its mask with attn-mask.\n\n"
+                         "  attn-compile SPECS.mlir --prove-equal=@mine,@theirs\n"
+                         "  attn-compile MINE.mlir --prove-equal=THEIRS.mlir\n\n"
+                         "Are two masks the same for every batch? Exit status 0: all are proved "
+                         "equal, 1: some differ, by a counterexample, 2: else.\n\n";
   if (!tool::parseCommandLine(argc, argv, overview + tool::kExitStatusHelp))
     return tool::kBadInput;
-  if (std::string empty = tool::emptyOption({&output, &emit, &instrument, &ptxas, &solver});
+  if (std::string empty =
+          tool::emptyOption({&output, &emit, &instrument, &ptxas, &solver, &proveEqual});
       !empty.empty())
     return fail("attn-compile: " + empty + ": expected a value, got ''");
   compiler::CompileOptions options;
@@ -248,6 +345,10 @@ int main(int argc, char **argv) {
     return listTargets();
   if (input.empty())
     return fail("attn-compile: no spec is given, see --help");
+  if (!solverTimeout)
+    return fail("attn-compile: --solver-timeout: expected at least 1 second, got 0");
+  if (proveEqual.getNumOccurrences())
+    return proveEqualMasks();
   if (optLevel > 3)
     return fail("attn-compile: -O is expected to be 0 to 3, got " + llvm::Twine(optLevel));
   if (emit.empty() && output.empty())

@@ -5,7 +5,9 @@
 #define ATTN_COMPILER_COMPILER_H
 
 #include "attn/Core/Manifest.h"
+#include "attn/Verify/Prove.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -49,6 +51,8 @@ struct CompileOptions {
   bool strictVerify = false;
   /// With `verify`: the solver, a program that reads SMT-LIB; empty: z3 of PATH.
   std::string solver;
+  /// With `verify`: seconds that each process of the solver may take, at least 1.
+  unsigned solverTimeout = 10;
   /// With `verify`: receives one line for each thing that is not proved.
   std::function<void(llvm::StringRef)> notProved;
 };
@@ -85,6 +89,49 @@ llvm::Expected<std::string> emitText(llvm::StringRef spec, llvm::StringRef name,
 
 /// Kernel specs (with mask programs) of a module without generating code.
 llvm::Expected<std::vector<core::KernelSpec>> readSpecs(llvm::StringRef spec, llvm::StringRef name);
+
+/// MLIR text, and the buffer's name in diagnostics ("file.mlir").
+struct SpecText {
+  llvm::StringRef text, name;
+};
+
+struct ProveEqualOptions {
+  std::string solver;          ///< as CompileOptions::solver
+  unsigned solverTimeout = 10; ///< seconds that each process of the solver may take, at least 1
+};
+
+/// What is known of the masks of two kernels.
+struct MaskComparison {
+  struct Kernel {
+    std::string symbol; ///< without '@'
+    std::string file;   ///< the spec's name
+    std::string place;  ///< "name:line:col"
+  };
+  Kernel first, second;
+  /// Only Outcome::Proved means that the masks are equal, and it says nothing of `notCompared`.
+  proofs::Verdict verdict;
+  /// What else the kernels differ in (dim, dim_v, q, kv, scale), and what one of them has that is
+  /// never compared (score, bounds).
+  std::vector<std::string> notCompared;
+};
+
+/// The comparison as tools print it, without a line feed at the end. Proved: one line, "proved: @a
+/// and @b are the same mask for every batch". Else a diagnostic at the second kernel: a
+/// counterexample has notes with the place of the first and with batch files that attn-mask draws.
+std::string toString(const MaskComparison &comparison);
+
+/// Are the masks of some kernels of a spec the same for every batch (docs/proofs.md)? `symbols`:
+/// two or more, without '@'; each is compared with the first, in order. An error is a spec that is
+/// not valid or a symbol that is not there; whatever the solver does is a verdict. Nothing is
+/// compiled, no pass runs. Thread-safe.
+llvm::Expected<std::vector<MaskComparison>> proveEqual(llvm::StringRef spec, llvm::StringRef name,
+                                                       llvm::ArrayRef<std::string> symbols,
+                                                       const ProveEqualOptions &options = {});
+/// The same for kernels of two specs: the only kernel of each, or, where one has several, those of
+/// the same name, for every kernel of `first`. A kernel of `first` without one of its name in
+/// `second` is an error; others of `second` are left out.
+llvm::Expected<std::vector<MaskComparison>> proveEqual(SpecText first, SpecText second,
+                                                       const ProveEqualOptions &options = {});
 
 /// Hash (64 hex digits) of what decides the code of kernel `symbol`: equal for specs that differ in
 /// names, order of independent operations or printing only.

@@ -15,7 +15,7 @@
 
 namespace attn::tool {
 
-enum ExitCode { kDone = 0, kBadInput = 2 };
+enum ExitCode { kDone = 0, kCheckFailed = 1, kBadInput = 2 };
 
 constexpr const char *kExitStatusHelp =
     "exit status: 0 done, 2 bad input, usage, or output that cannot be written. No file is written "

@@ -31,7 +31,10 @@ struct Counterexample {
   int64_t b = 0, h = 0, q = 0, k = 0;
   bool before = false, after = false; ///< keep, or for scores: equal ones are not told apart
   std::string batch;                  ///< a batch file with one query, for the first mask's kernel
+  std::string secondBatch;            ///< the same for the second's, which may declare other names
 };
+/// "at b = 0, h = 0, q = 3, k = 1 the first keeps and the second drops the element".
+std::string toString(const Counterexample &counterexample);
 
 struct Verdict {
   Outcome outcome = Outcome::NotChecked;
@@ -59,6 +62,19 @@ struct ProveOptions {
 Verdict proveMasks(mlir::MLIRContext *context, const core::MaskProgram &before,
                    const core::MaskProgram &after, Relation relation,
                    const ProveOptions &options = {});
+
+/// A mask and what it is for.
+struct KernelMask {
+  const core::MaskProgram &program;
+  int64_t heads = 1, kvHeads = 1;
+};
+
+/// Are the masks of two kernels equal for every batch that both take? Parameters and tables are the
+/// same if their names are; of two smallest values of a parameter the larger holds. Not checked if
+/// one batch cannot be for both: other heads, or a name with two meanings. Nothing but masks is
+/// compared. Of `options`, `heads` and `kvHeads` are not read.
+Verdict proveKernels(mlir::MLIRContext *context, const KernelMask &before, const KernelMask &after,
+                     ProveOptions options = {});
 
 /// Are the score regions equal, operation by operation? Floats are not interpreted, so this never
 /// refutes.

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""attn-compile --prove-equal: exit statuses, solvers that fail, options that go with it or not, and counterexamples
+that attn-mask draws for both specs. What it says of specs: prove-equal.mlir.
+
+usage: prove_equal.py --attn-compile=PATH --attn-mask=PATH
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+KERNEL = """attn.kernel @%s heads(2) dim(8) q(f32) kv(f32) %s {
+  attn.mask (%%b, %%h, %%q, %%k) {
+    %s
+    attn.yield %%m : i1
+  }
+}
+"""
+PREFIX = KERNEL % ("k", "params(%n: i32)", "%m = attn.prefix %k, %n")
+# The same, which takes a solver to see; and one key more.
+BELOW = KERNEL % ("k", "params(%n: i32)", """%i = arith.index_cast %n : i32 to index
+    %one = arith.constant 1 : index
+    %last = arith.subi %i, %one : index
+    %m = arith.cmpi sle, %k, %last : index""")
+MORE = BELOW.replace("%k, %last", "%k, %i")
+# The same with other names: a batch for the one is none for the other.
+RENAMED = PREFIX.replace("%n", "%count")
+TABLE = KERNEL % ("k", "params(%n: i32) tables(%t: !attn.table<[b, k], i8>)", """%v = attn.load %t[%b, %k] : !attn.table<[b, k], i8>
+    %z = arith.constant 0 : i8
+    %m = arith.cmpi ne, %v, %z : i8""")
+# Equal, but only to those who know what the functions are.
+FLOAT = KERNEL % ("k", "params(%n: i32)", """%f = arith.sitofp %n : i32 to f32
+    %s = math.absf %f : f32
+    %z = arith.constant 0.5 : f32
+    %m = arith.cmpf olt, %s, %z : f32""")
+NEGATED = FLOAT.replace("%s = math.absf %f", "%g = arith.negf %f : f32\n    %s = math.absf %g")
+
+ERROR = re.compile(r"are different masks: at b = (\d+), h = (\d+), q = -?\d+, k = (\d+) the first (keeps|drops) and "
+                   r"the second (keeps|drops) the element\n")
+USELESS = ["-o=OUT", "--emit=attn", "--target=cpu", "--explain", "-O1", "--no-mask-passes", "--instrument=tiles",
+           "--ptxas=none", "--strict-ptxas", "--verify", "--verify=strict"]
+
+
+def draws(tool, spec, batch, b, h, k):
+    """What attn-mask draws for the only query at key k: keeps or drops; or why it draws nothing."""
+    done = subprocess.run([tool, spec, "--batch", batch, "--request=%d" % b, "--head=%d" % h],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    rows = [line.strip() for line in done.stdout.splitlines() if re.fullmatch(r"\s*[#.]+", line)]
+    if done.returncode or len(rows) != 1:
+        return "attn-mask: " + done.stderr + done.stdout
+    return "keeps" if rows[0][k] == "#" else "drops"
+
+
+class Suite:
+    def __init__(self, args, folder):
+        self.args, self.folder, self.failures = args, folder, 0
+
+    def path(self, name, text=None):
+        path = os.path.join(self.folder, name)
+        if text is not None:
+            with open(path, "w") as file:
+                file.write(text)
+        return path
+
+    def solver(self, name, text):
+        path = self.path(name, "#!/bin/sh\n" + text)
+        os.chmod(path, 0o755)
+        return "--solver=" + path
+
+    def report(self, name, why):
+        print("%-28s %s" % (name, "failed" if why else "ok"))
+        if why:
+            self.failures += 1
+            print("error: %s: %s" % (name, why))
+
+    def ask(self, mine, theirs, options=()):
+        """Two files; `theirs` may be a list of options instead."""
+        named = isinstance(theirs, list)
+        mine = self.path("mine.mlir", mine)
+        words = theirs if named else ["--prove-equal=" + self.path("theirs.mlir", theirs)]
+        before = set(os.listdir(self.folder))
+        start = time.time()
+        done = subprocess.run([self.args.attn_compile, mine] + words + list(options), stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, universal_newlines=True, cwd=self.folder)
+        return done, time.time() - start, set(os.listdir(self.folder)) - before
+
+    def expect(self, name, status, mine, theirs, options=(), proved=0, said="", limit=60):
+        """`said` on standard error, `proved` lines on standard output and nothing else there."""
+        done, seconds, files = self.ask(mine, theirs, options)
+        lines = done.stdout.splitlines()
+        fine = (done.returncode == status and said in done.stderr and bool(said) == bool(done.stderr)
+                and len(lines) == proved and all(line.startswith("proved: @") for line in lines)
+                and seconds < limit and not files)
+        self.report(name, None if fine else "expected status %d, %d proved and '%s', got %d in %.1f s, files %s:\n%s%s"
+                    % (status, proved, said, done.returncode, seconds, sorted(files), done.stdout, done.stderr))
+
+    def expect_drawn(self, name, mine, theirs):
+        """A counterexample whose batch files both specs are drawn with, and differ as it says."""
+        done, _, _ = self.ask(mine, theirs)
+        found = ERROR.search(done.stderr)
+        batches = re.findall(r"note: batch file(?: of the second)?: (\{.*\})", done.stderr)
+        if done.returncode != 1 or done.stdout or not found or not batches:
+            return self.report(name, "no counterexample: status %d\n%s" % (done.returncode, done.stderr))
+        b, h, k = (int(found.group(i)) for i in (1, 2, 3))
+        why = None
+        for spec, batch, wanted in [("mine.mlir", batches[0], found.group(4)),
+                                    ("theirs.mlir", batches[-1], found.group(5))]:
+            got = draws(self.args.attn_mask, self.path(spec), self.path("batch.json", batch), b, h, k)
+            if got != wanted:
+                why = "expected that %s %s the element, got: %s\n%s" % (spec, wanted, got, batch)
+        if found.group(4) == found.group(5):
+            why = "both do the same: " + done.stderr
+        self.report(name, why)
+
+    def run(self):
+        self.expect("equal", 0, PREFIX, BELOW, proved=1)
+        self.expect("unequal", 1, PREFIX, MORE, said="theirs.mlir:1:1: error: @k of ")
+        self.expect("not interpreted", 2, FLOAT, NEGATED,
+                    said="are the same mask for every batch: not interpreted: ")
+        self.expect_drawn("drawn", PREFIX, MORE)
+        self.expect_drawn("drawn, other parameters", PREFIX, RENAMED)
+        self.expect_drawn("drawn, other tables", PREFIX, TABLE)
+
+        # A difference is an answer, whatever else is not known.
+        def several(*specs):
+            return "".join(spec.replace("@k", "@k%d" % i) for i, spec in enumerate(specs))
+        self.expect("proved and refuted", 1, several(PREFIX, BELOW, MORE), ["--prove-equal=@k0,@k1,@k2"], proved=1,
+                    said="@k0 and @k2 are different masks")
+        self.expect("proved and not proved", 2, several(FLOAT, FLOAT, NEGATED), ["--prove-equal=@k0,@k1,@k2"],
+                    proved=1, said="error: not proved: @k0 and @k2")
+        self.expect("not checked and refuted", 1, several(PREFIX, "attn.kernel @k heads(4) dim(8) q(f32) kv(f32) {}",
+                    MORE), ["--prove-equal=@k0,@k1,@k2"], said="their heads differ, 2 and 4\n")
+
+        for name, text, said in [
+                ("hangs", "sleep 50 &\nsleep 50\n", "error: not proved: @k of "),
+                ("crashes", "kill -SEGV $$\n", "the solver crashed: signal 11"),
+                ("silent", "exit 0\n", "the solver is not to be trusted"),
+                ("always unsat", "yes unsat | head -n 100\n", "the solver is not to be trusted")]:
+            self.expect(name, 2, PREFIX, BELOW, [self.solver("solver", text), "--solver-timeout=1"], said=said,
+                        limit=20)
+        self.expect("hangs, for how long", 2, PREFIX, BELOW,
+                    [self.solver("solver", "sleep 50\n"), "--solver-timeout=2"], limit=30,
+                    said="the same mask for every batch: the solver gave no answer within 2 s")
+        self.expect("missing", 2, PREFIX, BELOW, ["--solver=no-such-solver"],
+                    said="not checked: @k of %s and @k of %s are the same mask for every batch: no solver "
+                    "'no-such-solver'" % (self.path("mine.mlir"), self.path("theirs.mlir")))
+        self.expect("no time", 2, PREFIX, BELOW, ["--solver-timeout=0"],
+                    said="attn-compile: --solver-timeout: expected at least 1 second, got 0")
+
+        for option in USELESS:
+            name = re.match("-O|-*[^=]*", option).group(0)
+            self.expect("useless " + option, 2, PREFIX, BELOW, [option],
+                        said="attn-compile: %s has no meaning with --prove-equal, nothing is compiled\n" % name)
+        for options, said in [
+                (["--solver-timeout=3", "--emit=attn"],
+                 "attn-compile: --solver-timeout has no meaning without --verify or --prove-equal\n"),
+                (["--solver=z3", "--emit=attn"],
+                 "attn-compile: --solver has no meaning without --verify or --prove-equal\n"),
+                (["--target=list", "--prove-equal=@a,@b"],
+                 "attn-compile: --target=list only prints the targets, expected no other argument\n")]:
+            self.expect("useless " + options[0], 2, PREFIX, options, said=said)
+
+        theirs = self.path("theirs.mlir", BELOW)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([self.args.attn_compile, self.path("mine.mlir", PREFIX), "--prove-equal=" + theirs],
+                                  stdout=full, stderr=subprocess.PIPE, universal_newlines=True)
+        fine = done.returncode == 2 and "cannot write standard output" in done.stderr
+        self.report("standard output is full", None if fine else "status %d, %s" % (done.returncode, done.stderr))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--attn-compile", required=True)
+    parser.add_argument("--attn-mask", required=True)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        suite = Suite(args, folder)
+        suite.run()
+    print("%d failed" % suite.failures)
+    return 1 if suite.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
