@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // PTX ISA "Floating Point Instructions" of f32 and f64, rounding to nearest. The approximate ones
-// are those of the host's library, which are closer than the ISA demands.
+// are those of Hopper; sin and cos are those of the host's library, closer than the ISA demands.
 #include "Lanes.h"
+#include "Mufu.h"
 
 #include <cmath>
 #include <limits>
@@ -40,9 +41,20 @@ template <class T, bool ftz, bool saturate>
 struct Sub {
   static T apply(T a, T b) { return clamp<saturate>(flush<ftz>(flush<ftz>(a) - flush<ftz>(b))); }
 };
+/// .ftz takes for subnormal what is so once rounded to 24 bits of any exponent (measured on an
+/// H200), though with fewer bits it were the least normal number.
+template <bool ftz, class T>
+T product(T a, T b) {
+  const T rounded = flush<ftz>(flush<ftz>(a) * flush<ftz>(b));
+  if constexpr (ftz)
+    if (std::fabs(rounded) == std::numeric_limits<T>::min() &&
+        std::fabs(static_cast<T>(double(a) * b * 0x1p64)) < 0x1p-62f)
+      return std::copysign(T(0), rounded);
+  return rounded;
+}
 template <class T, bool ftz, bool saturate>
 struct Mul {
-  static T apply(T a, T b) { return clamp<saturate>(flush<ftz>(flush<ftz>(a) * flush<ftz>(b))); }
+  static T apply(T a, T b) { return clamp<saturate>(product<ftz>(a, b)); }
 };
 template <class T, bool ftz, bool saturate>
 struct Fma {
@@ -97,17 +109,66 @@ template <class T, bool ftz>
 struct Sqrt {
   static T apply(T a) { return flush<ftz>(std::sqrt(flush<ftz>(a))); }
 };
-template <class T, bool ftz>
-struct Rsqrt {
-  static T apply(T a) { return flush<ftz>(T(1) / std::sqrt(flush<ftz>(a))); }
+
+// Of the forms that keep subnormal numbers ptxas makes one of the special function unit and
+// products around it, as follows.
+
+constexpr float kLeastNormal = std::numeric_limits<float>::min();
+
+template <bool ftz>
+struct ApproxRcp {
+  static float apply(float a) {
+    if (ftz)
+      return mufu::rcp(a);
+    const float scale = std::fabs(a) > 0x1p126f           ? 0.25f
+                        : !(std::fabs(a) >= kLeastNormal) ? 0x1p24f
+                                                          : 1.0f;
+    return scale * mufu::rcp(a * scale);
+  }
 };
 template <bool ftz>
-struct Ex2 {
-  static float apply(float a) { return flush<ftz>(std::exp2(flush<ftz>(a))); }
+struct ApproxSqrt {
+  static float apply(float a) {
+    return ftz || std::fabs(a) >= kLeastNormal ? mufu::sqrt(a) : mufu::sqrt(a * 0x1p24f) * 0x1p-12f;
+  }
 };
 template <bool ftz>
-struct Lg2 {
-  static float apply(float a) { return flush<ftz>(std::log2(flush<ftz>(a))); }
+struct ApproxRsqrt {
+  static float apply(float a) {
+    return ftz || std::fabs(a) >= kLeastNormal ? mufu::rsqrt(a)
+                                               : mufu::rsqrt(a * 0x1p24f) * 0x1p12f;
+  }
+};
+template <bool ftz>
+struct ApproxEx2 {
+  static float apply(float a) {
+    if (ftz || a >= -126)
+      return mufu::ex2(a);
+    const float root = mufu::ex2(a * 0.5f);
+    return root * root;
+  }
+};
+template <bool ftz>
+struct ApproxLg2 {
+  static float apply(float a) {
+    return ftz || std::fabs(a) >= kLeastNormal ? mufu::lg2(a) : mufu::lg2(a * 0x1p24f) - 24;
+  }
+};
+struct ApproxTanh {
+  static float apply(float a) { return mufu::tanh(a); }
+};
+/// div.full, and with `approx` div.approx, which is wrong beyond 2^126.
+template <bool ftz, bool approx>
+struct ApproxDiv {
+  static float apply(float a, float b) {
+    float scale = 1;
+    if (!approx && std::fabs(b) > 0x1p126f)
+      scale = 0.25f;
+    else if (!ftz && !(std::fabs(b) >= kLeastNormal))
+      scale = 0x1p24f;
+    const float quotient = product<ftz>(product<ftz>(a, scale), mufu::rcp(b * scale));
+    return quotient == quotient ? quotient : nan<float>();
+  }
 };
 template <bool ftz>
 struct Sin {
@@ -116,9 +177,6 @@ struct Sin {
 template <bool ftz>
 struct Cos {
   static float apply(float a) { return flush<ftz>(std::cos(flush<ftz>(a))); }
-};
-struct Tanh {
-  static float apply(float a) { return std::tanh(a); }
 };
 
 template <class T>
@@ -168,13 +226,13 @@ void addApproximate(AluTable &table, const std::string &suffix) {
                                         Class::Fp);
   addBinary<F, F, F, Min<F, ftz, true>>(table, (ftz ? "min.ftz.NaN.f32" : "min.NaN.f32"),
                                         Class::Fp);
-  addBinary<F, F, F, Div<F, ftz>>(table, "div.approx" + suffix, sfu);
-  addBinary<F, F, F, Div<F, ftz>>(table, "div.full" + suffix, sfu);
-  addUnary<F, F, Rcp<F, ftz>>(table, "rcp.approx" + suffix, sfu);
-  addUnary<F, F, Sqrt<F, ftz>>(table, "sqrt.approx" + suffix, sfu);
-  addUnary<F, F, Rsqrt<F, ftz>>(table, "rsqrt.approx" + suffix, sfu);
-  addUnary<F, F, Ex2<ftz>>(table, "ex2.approx" + suffix, sfu);
-  addUnary<F, F, Lg2<ftz>>(table, "lg2.approx" + suffix, sfu);
+  addBinary<F, F, F, ApproxDiv<ftz, true>>(table, "div.approx" + suffix, sfu);
+  addBinary<F, F, F, ApproxDiv<ftz, false>>(table, "div.full" + suffix, sfu);
+  addUnary<F, F, ApproxRcp<ftz>>(table, "rcp.approx" + suffix, sfu);
+  addUnary<F, F, ApproxSqrt<ftz>>(table, "sqrt.approx" + suffix, sfu);
+  addUnary<F, F, ApproxRsqrt<ftz>>(table, "rsqrt.approx" + suffix, sfu);
+  addUnary<F, F, ApproxEx2<ftz>>(table, "ex2.approx" + suffix, sfu);
+  addUnary<F, F, ApproxLg2<ftz>>(table, "lg2.approx" + suffix, sfu);
   addUnary<F, F, Sin<ftz>>(table, "sin.approx" + suffix, sfu);
   addUnary<F, F, Cos<ftz>>(table, "cos.approx" + suffix, sfu);
 }
@@ -192,7 +250,7 @@ void attn::sim::addFloatInstructions(AluTable &table) {
   addRest<double, false>(table, ".f64");
   addApproximate<false>(table, ".f32");
   addApproximate<true>(table, ".ftz.f32");
-  addUnary<float, float, Tanh>(table, "tanh.approx.f32", Class::Sfu);
+  addUnary<float, float, ApproxTanh>(table, "tanh.approx.f32", Class::Sfu);
   addBinary<float, float, float, CopySign<float>>(table, "copysign.f32", Class::Fp);
   addBinary<double, double, double, CopySign<double>>(table, "copysign.f64", Class::Fp);
   const PtxType p = PtxType::Pred;

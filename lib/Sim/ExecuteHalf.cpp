@@ -9,21 +9,6 @@
 
 using namespace attn::sim;
 
-float attn::sim::toFloat(F16 value) {
-  const uint32_t sign = uint32_t(value.bits & 0x8000) << 16;
-  const int exponent = value.bits >> 10 & 31;
-  const uint32_t mantissa = value.bits & 0x3FF;
-  if (exponent == 0) {
-    const float magnitude = std::ldexp(static_cast<float>(mantissa), -24);
-    return sign ? -magnitude : magnitude;
-  }
-  const uint32_t bits =
-      sign | (exponent == 31 ? 0x7F800000u : uint32_t(exponent + 112) << 23) | mantissa << 13;
-  float result;
-  std::memcpy(&result, &bits, 4);
-  return result;
-}
-
 F16 attn::sim::toF16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, 4);

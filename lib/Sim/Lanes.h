@@ -24,7 +24,18 @@ struct Two {
   T low, high;
 };
 
-float toFloat(F16 value);
+inline float toFloat(F16 value) {
+  // The fraction of a subnormal number counts 2^-24, which the float product makes of it.
+  const uint32_t magnitude = value.bits & 0x7FFF;
+  const uint32_t normal = (magnitude << 13) + (magnitude < 0x7C00 ? 112u << 23 : 224u << 23);
+  float small = static_cast<float>(static_cast<int>(magnitude)) * 0x1p-24f;
+  uint32_t bits;
+  std::memcpy(&bits, &small, 4);
+  bits = (magnitude < 0x400 ? bits : normal) | uint32_t(value.bits & 0x8000) << 16;
+  float result;
+  std::memcpy(&result, &bits, 4);
+  return result;
+}
 inline float toFloat(BF16 value) {
   uint32_t bits = uint32_t(value.bits) << 16;
   float result;

@@ -10,6 +10,7 @@
 #include "Clock.h"
 #include "Program.h"
 #include "Shadow.h"
+#include "TensorCore.h"
 
 #include "attn/Sim/Sim.h"
 
@@ -48,14 +49,6 @@ struct Product {
   uint32_t number = 0; ///< in the stream of the warp, from 1
   uint64_t a = 0, b = 0;
   bool accumulate = true;
-};
-
-/// Operands and sums of one product, as floats.
-struct ProductTiles {
-  static constexpr int kRows = 16, kMostColumns = 256, kMostDepth = 32;
-  float a[kRows][kMostDepth];
-  float b[kMostDepth][kMostColumns];
-  float sum[kRows][kMostColumns];
 };
 
 /// Bulk copies of one warp that no wait of their lane has covered.

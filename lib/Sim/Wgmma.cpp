@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // PTX ISA "Asynchronous Warpgroup Level Matrix Instructions". Each warp of a warpgroup does the 16
-// rows of the product that are its own, once all four have issued it. Products of 16-bit inputs are
-// exact in f32; they are added to the accumulator one after the other in f32, k ascending. (The
-// hardware adds 16 at a time and cuts off; the difference is a few units of the last place of f32.)
+// rows of the product that are its own, once all four have issued it.
 #include "Handlers.h"
 #include "Lanes.h"
 #include "Machine.h"
@@ -82,14 +80,18 @@ int widen(const uint8_t *chunk, Type type, bool negate, float *to) {
   const int count = half ? 8 : 16;
   uint16_t words[8];
   std::memcpy(words, chunk, 16);
-  for (int i = 0; i < count; ++i) {
-    to[i] = type == Type::BF16   ? toFloat(BF16{words[i]})
-            : type == Type::F16  ? toFloat(F16{words[i]})
-            : type == Type::E4M3 ? toFloat8(chunk[i], 4, 7)
-                                 : toFloat8(chunk[i], 5, 15);
-    if (negate)
+  if (type == Type::BF16)
+    for (int i = 0; i < 8; ++i)
+      to[i] = toFloat(BF16{words[i]});
+  else if (type == Type::F16)
+    for (int i = 0; i < 8; ++i)
+      to[i] = toFloat(F16{words[i]});
+  else
+    for (int i = 0; i < 16; ++i)
+      to[i] = type == Type::E4M3 ? toFloat8(chunk[i], 4, 7) : toFloat8(chunk[i], 5, 15);
+  if (negate)
+    for (int i = 0; i < count; ++i)
       to[i] = -to[i];
-  }
   return count;
 }
 
@@ -113,34 +115,6 @@ void loadRegistersA(const Warp &warp, const WgmmaShape &shape, const int32_t *li
       for (int i = 0; i < perRegister; ++i)
         tiles.a[row][k + i] = values[i];
     }
-}
-
-// A product and a sum each round, so wider vectors change no result. Without FMA for that reason.
-[[gnu::always_inline]] inline void multiplyRows(const WgmmaShape &shape, Tiles &tiles) {
-  for (int row = 0; row < kRows; ++row)
-    for (int k = 0; k < shape.k; ++k) {
-      const float a = tiles.a[row][k];
-      const float *b = tiles.b[k];
-      float *sum = tiles.sum[row];
-      for (int n = 0; n < shape.n; ++n)
-        sum[n] += a * b[n];
-    }
-}
-
-void multiplyAnywhere(const WgmmaShape &shape, Tiles &tiles) { multiplyRows(shape, tiles); }
-#if defined(__x86_64__) && defined(__GNUC__)
-[[gnu::target("avx2")]] void multiplyAvx2(const WgmmaShape &shape, Tiles &tiles) {
-  multiplyRows(shape, tiles);
-}
-#endif
-
-void multiply(const WgmmaShape &shape, Tiles &tiles) {
-#if defined(__x86_64__) && defined(__GNUC__)
-  static const bool hasAvx2 = __builtin_cpu_supports("avx2");
-  if (hasAvx2)
-    return multiplyAvx2(shape, tiles);
-#endif
-  multiplyAnywhere(shape, tiles);
 }
 
 /// Accumulators between registers and rows: register 4j + i of a lane has row lane / 4 + (i / 2) *
