@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attn/Runtime/SplitPlan.h"
 
+#include "RecordLimits.h"
+
 #include "attn/Core/IntMath.h"
 
 #include <algorithm>
@@ -262,21 +264,6 @@ static void cutTile(const WorkListView &list, const TileHeader &tile, const Spli
   close(blocks);
 }
 
-static Status checkFits(const char *what, int64_t value) {
-  constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
-  if (value <= kLargest)
-    return {};
-  return Error{"split plan: " + std::string(what) + " " + std::to_string(value) + " passes " +
-               std::to_string(kLargest) + ", the largest in its records"};
-}
-
-static Status checkRoom(const char *what, int64_t size, int64_t expected) {
-  if (size >= expected)
-    return {};
-  return Error{"split plan: memory for " + std::to_string(size) + " " + what + ", expected " +
-               std::to_string(expected)};
-}
-
 Result<SplitSizes> rt::splitSizes(const WorkListView &list, const Splits &splits, int64_t keyTile) {
   if (keyTile < 1)
     return Error{"split plan: key tile is " + std::to_string(keyTile) + ", expected at least 1"};
@@ -299,7 +286,7 @@ Result<SplitSizes> rt::splitSizes(const WorkListView &list, const Splits &splits
   for (auto [what, value] :
        {std::pair("number of pieces", sizes.pieces), std::pair("number of entries", sizes.entries),
         std::pair("number of work items", sizes.work)})
-    if (Status status = checkFits(what, value); !status)
+    if (Status status = checkFits("split plan", what, value); !status)
       return Error{status.message()};
   return sizes;
 }
@@ -309,12 +296,13 @@ Result<SplitSizes> rt::fillSplitPlan(const WorkListView &list, const Splits &spl
   Result<SplitSizes> sizes = splitSizes(list, splits, keyTile);
   if (!sizes)
     return sizes;
-  for (Status status : {checkRoom("pieces", memory.pieces.size, sizes->pieces),
-                        checkRoom("tiles and one", memory.pieceBegin.size, sizes->tiles + 1),
-                        checkRoom("entries", memory.entries.size, sizes->entries),
-                        checkRoom("work items", memory.work.size, sizes->work),
-                        checkRoom("combines", memory.combines.size, sizes->combines)})
-    if (!status)
+  for (auto [what, size, room] :
+       {std::tuple("pieces", sizes->pieces, memory.pieces.size),
+        std::tuple("tiles and one", sizes->tiles + 1, memory.pieceBegin.size),
+        std::tuple("entries", sizes->entries, memory.entries.size),
+        std::tuple("work items", sizes->work, memory.work.size),
+        std::tuple("combines", sizes->combines, memory.combines.size)})
+    if (Status status = checkRoom("split plan", what, size, room); !status)
       return Error{status.message()};
 
   int32_t piece = 0;

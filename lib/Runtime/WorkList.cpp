@@ -5,6 +5,7 @@
 #include "attn/Runtime/WorkList.h"
 
 #include "Builders/TileClasses.h"
+#include "RecordLimits.h"
 
 #include "attn/Core/IntMath.h"
 
@@ -19,6 +20,8 @@ using namespace attn::rt;
 
 namespace {
 
+constexpr const char *kName = "work list";
+
 /// Memory of the caller's that is filled from the front. Counts on past its end.
 template <class T>
 class Filler {
@@ -26,15 +29,16 @@ public:
   explicit Filler(Span<T> memory) : memory(memory) {}
 
   void add(const T &value) {
-    if (count < memory.size)
-      memory[count] = value;
-    ++count;
+    if (T *place = next())
+      *place = value;
   }
-  /// Adds `number` values; all of them or, where they do not fit, none are written.
-  void add(const T *values, int64_t number) {
-    if (count + number <= memory.size)
-      std::memcpy(memory.data + count, values, number * sizeof(T));
+  /// Where the next value goes, or null past the end of the memory. A record of many fields is
+  /// written there: read as a whole just after its fields were stored, it would wait for them.
+  T *next() { return count++ < memory.size ? memory.data + count - 1 : nullptr; }
+  /// Where the next `number` values go, or null where they do not all fit.
+  T *next(int64_t number) {
     count += number;
+    return count <= memory.size ? memory.data + count - number : nullptr;
   }
   void replaceLast(const T &value) {
     if (count <= memory.size)
@@ -85,22 +89,6 @@ struct Unit {
   int32_t kvHead;
 };
 
-/// Value of a 32-bit field of the records.
-Status checkFits(const char *what, int64_t value) {
-  constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
-  if (value <= kLargest)
-    return {};
-  return Error{"work list: " + std::string(what) + " " + std::to_string(value) + " passes " +
-               std::to_string(kLargest) + ", the largest in its records"};
-}
-
-Status checkRoom(const char *what, int64_t size, int64_t room) {
-  if (size <= room)
-    return {};
-  return Error{"work list: " + std::to_string(size) + " " + what + ", memory for " +
-               std::to_string(room)};
-}
-
 int64_t queryTilesOf(const BatchShape &shape, int64_t queryTile) {
   int64_t tiles = 0;
   for (int64_t b = 0; b < shape.numReqs(); ++b)
@@ -110,15 +98,15 @@ int64_t queryTilesOf(const BatchShape &shape, int64_t queryTile) {
 
 Status checkBatch(const Batch &batch, const WorkListKeys &keys, int64_t queryTile) {
   const BatchShape &shape = batch.shape;
-  if (Status status = checkFits("number of requests", shape.numReqs()); !status)
+  if (Status status = checkFits(kName, "number of requests", shape.numReqs()); !status)
     return status;
-  if (Status status = checkFits("number of tokens", shape.numTokens()); !status)
+  if (Status status = checkFits(kName, "number of tokens", shape.numTokens()); !status)
     return status;
   for (int64_t b = 0; keys.kvStart && b < shape.numReqs(); ++b)
     if (const int64_t end = keys.kvStart[b] + shape.seqLen[b];
         end > std::numeric_limits<int32_t>::max())
-      return checkFits(("row of the last key of request " + std::to_string(b)).c_str(), end);
-  return checkFits("number of work items", queryTilesOf(shape, queryTile) * batch.numHeads);
+      return checkFits(kName, "row of the last key of request " + std::to_string(b), end);
+  return checkFits(kName, "number of work items", queryTilesOf(shape, queryTile) * batch.numHeads);
 }
 
 /// Sorts units by falling cost; those of equal cost keep their order. `spare` is as long.
@@ -217,7 +205,8 @@ void WorkListBuilder::Impl::emit(const QueryTile &tile, Interval blocks, uint32_
     }
     // A number past 32 bits is refused before the list is used.
     const int64_t number = visible.count / kVisibleWords;
-    visible.add(bits.data(), kVisibleWords);
+    if (uint32_t *words = visible.next(kVisibleWords))
+      std::copy(bits.begin(), bits.end(), words);
     addEntry({block, block + 1}, groupClasses, static_cast<int32_t>(number));
   }
 }
@@ -272,9 +261,9 @@ void WorkListBuilder::Impl::addSingleRun(Interval run, TileSums &sums) {
   const uint32_t lowest = lo / block, highest = hi / block; // `highest` has only keys below hi
   const int64_t before = lo - lowest * block, rest = hi - highest * block;
   auto addPart = [&](uint32_t number, int64_t begin, int64_t end) {
-    const KeyBitmap bits = classes.keyBits(begin, end);
     const auto bitmap = static_cast<int32_t>(visible.count / kVisibleWords);
-    visible.add(bits.data(), kVisibleWords);
+    if (uint32_t *words = visible.next(kVisibleWords))
+      classes.writeKeyBits(begin, end, words);
     entries.add({static_cast<int32_t>(number * block), 1, kGroupPartial, bitmap});
     sums.cost += kPartialCost;
     ++sums.counts.visited;
@@ -314,11 +303,11 @@ void WorkListBuilder::Impl::sweepGroups(const QueryTile &tile, TileSums &sums) {
 }
 
 Status WorkListBuilder::Impl::checkSizes() const {
-  if (Status status = checkFits("number of tiles", tiles.count); !status)
+  if (Status status = checkFits(kName, "number of tiles", tiles.count); !status)
     return status;
-  if (Status status = checkFits("number of entries", entries.count); !status)
+  if (Status status = checkFits(kName, "number of entries", entries.count); !status)
     return status;
-  return checkFits("number of bitmaps", visible.count / kVisibleWords);
+  return checkFits(kName, "number of bitmaps", visible.count / kVisibleWords);
 }
 
 Status WorkListBuilder::Impl::buildTiles(const Batch &batch, const WorkListKeys &keys) {
@@ -332,11 +321,7 @@ Status WorkListBuilder::Impl::buildTiles(const Batch &batch, const WorkListKeys 
     const int64_t end = begin + shape.queryLen(RequestIndex(b));
     if (begin == end)
       continue;
-    TileHeader header = {};
-    header.request = static_cast<int32_t>(b);
-    header.kvRow = keys.kvStart ? static_cast<int32_t>(keys.kvStart[b]) : 0;
-    header.keyBegin = static_cast<int32_t>(shape.keyBegin[b]);
-    header.keyEnd = static_cast<int32_t>(shape.keyEnd[b]);
+    const auto kvRow = keys.kvStart ? static_cast<int32_t>(keys.kvStart[b]) : 0;
     classes.start(RequestIndex(b));
     for (int64_t q = begin; q < end; q += launch.queryTile())
       for (int64_t h = 0; h < tileHeads; ++h) {
@@ -344,14 +329,21 @@ Status WorkListBuilder::Impl::buildTiles(const Batch &batch, const WorkListKeys 
                              HeadIndex(h),
                              {q, std::min(q + launch.queryTile(), end)},
                              {shape.keyBegin[b], shape.keyEnd[b]}};
-        header.queryBegin = static_cast<int32_t>(q);
-        header.tokenBegin = static_cast<int32_t>(shape.queryStartLoc[b] + q - begin);
-        header.rows = static_cast<int32_t>(tile.queries.size());
-        header.entryBegin = static_cast<int32_t>(entries.count);
+        const auto entryBegin = static_cast<int32_t>(entries.count);
         const TileSums sums = buildEntries(tile);
-        header.entryCount = static_cast<int32_t>(entries.count) - header.entryBegin;
         costs[tiles.count] = static_cast<uint32_t>(sums.cost);
-        tiles.add(header);
+        if (TileHeader *header = tiles.next()) {
+          header->request = static_cast<int32_t>(b);
+          header->queryBegin = static_cast<int32_t>(q);
+          header->tokenBegin = static_cast<int32_t>(shape.queryStartLoc[b] + q - begin);
+          header->rows = static_cast<int32_t>(tile.queries.size());
+          header->entryBegin = entryBegin;
+          header->entryCount = static_cast<int32_t>(entries.count) - entryBegin;
+          header->kvRow = kvRow;
+          header->keyBegin = static_cast<int32_t>(tile.keys.lo);
+          header->keyEnd = static_cast<int32_t>(tile.keys.hi);
+          std::fill(std::begin(header->reserved), std::end(header->reserved), 0);
+        }
         counts.loaded += headsOfTile * sums.counts.loaded;
         counts.visited += headsOfTile * sums.counts.visited;
         counts.full += headsOfTile * sums.counts.full;
@@ -498,7 +490,7 @@ Result<WorkListView> WorkListBuilder::build(const Batch &batch, const WorkListKe
         std::tuple("tiles", impl->tiles.count, memory.tiles.size),
         std::tuple("entries", impl->entries.count, memory.entries.size),
         std::tuple("bitmaps", bitmaps, memory.visible.size / kVisibleWords)})
-    if (Status status = checkRoom(what, size, room); !status)
+    if (Status status = checkRoom(kName, what, size, room); !status)
       return Error{status.message()};
   WorkListView view;
   view.work = impl->work.filled();

@@ -32,13 +32,6 @@ TileClasses::TileClasses(const MaskProgram &program, const CudaLaunch &launch, T
   }
 }
 
-KeyBitmap TileClasses::keyBits(int64_t begin, int64_t end) const {
-  KeyBitmap bits = firstKeys[end];
-  for (size_t word = 0; word < bits.size(); ++word)
-    bits[word] ^= firstKeys[begin][word];
-  return bits;
-}
-
 std::optional<Interval> TileClasses::singleRun(const QueryTile &tile) {
   if (!followsRequest || perHead || tile.queries.size() != 1)
     return std::nullopt;
@@ -290,7 +283,8 @@ bool TileClasses::seesAll(const QueryTile &tile, int64_t block, KeyBitmap &bits)
   const Interval live{std::max(first, tile.keys.lo), std::min(first + size, tile.keys.hi)};
   bits = {};
   auto add = [&](int64_t begin, int64_t end) {
-    const KeyBitmap more = keyBits(begin - first, end - first);
+    KeyBitmap more;
+    writeKeyBits(begin - first, end - first, more.data());
     for (size_t word = 0; word < bits.size(); ++word)
       bits[word] |= more[word];
   };

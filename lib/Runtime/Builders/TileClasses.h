@@ -15,6 +15,7 @@
 #include "attn/Core/MaskEval.h"
 
 #include <array>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -65,8 +66,16 @@ public:
   /// Such a tile needs no classes. Nothing if it is another tile, which is then to be classified.
   std::optional<core::Interval> singleRun(const QueryTile &tile);
 
-  /// Bitmap of the keys [begin, end) of a block.
-  KeyBitmap keyBits(int64_t begin, int64_t end) const;
+  /// Bitmap of the keys [begin, end) of a block, to kVisibleWords words.
+  void writeKeyBits(int64_t begin, int64_t end, uint32_t *words) const {
+    for (size_t i = 0; i < core::kVisibleWords; i += 2) { // by 64 bits, and straight to memory
+      uint64_t below, pair;
+      std::memcpy(&below, &firstKeys[begin][i], sizeof below);
+      std::memcpy(&pair, &firstKeys[end][i], sizeof pair);
+      pair ^= below;
+      std::memcpy(&words[i], &pair, sizeof pair);
+    }
+  }
 
   /// Of the tile classified last: ascending runs of a group, those of a class joined.
   const std::vector<ClassRun> &runs(int64_t group) const { return groups[group]; }

@@ -173,9 +173,9 @@ TEST(FollowedMasks, ListsInMemoryOfTheCaller) {
       small.entries.size = list->entries.size - 1;
       const Result<rt::WorkListView> failed = builder.build(batch, {nullptr, bytes}, small);
       ASSERT_FALSE(failed.ok());
-      EXPECT_EQ(failed.message(), "work list: " + std::to_string(expected->entries.size()) +
-                                      " entries, memory for " +
-                                      std::to_string(expected->entries.size() - 1));
+      EXPECT_EQ(failed.message(),
+                "work list: memory for " + std::to_string(expected->entries.size() - 1) +
+                    " entries, expected " + std::to_string(expected->entries.size()));
       ++refused;
     }
   }

@@ -22,6 +22,8 @@ static int64_t numAllocations = 0;
 static constexpr bool kCounts = true;
 static thread_local int64_t numAllocations = 0;
 
+// For every library of the program, so visible to them.
+#pragma GCC visibility push(default)
 extern "C" {
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
@@ -39,6 +41,7 @@ void *realloc(void *memory, size_t bytes) {
   return __libc_realloc(memory, bytes);
 }
 }
+#pragma GCC visibility pop
 #endif
 
 namespace {
