@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Thin wrappers that know the layers. LINK names direct dependencies only.
 
-set(ATTN_WARNINGS -Wall -Wextra -Wno-unused-parameter)
+# A file of several files has unnamed namespaces of files that are not its own, which g++ takes for headers'.
+set(ATTN_WARNINGS -Wall -Wextra -Wno-unused-parameter
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+# Of files that are long to compile and quick to run. Clang reads a precompiled header only at the
+# level that made it.
+set(ATTN_CHEAP "$<$<CXX_COMPILER_ID:GNU>:-O1>")
 
 # attn_export(name SET): installs library AttnX in an export set; it is Attn::X there and here.
 function(attn_export name set)
@@ -14,10 +19,16 @@ function(attn_export name set)
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
+# What the headers of a file cost, paid once for several files.
+function(attn_unity name)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${ATTN_UNITY} UNITY_BUILD_BATCH_SIZE 6)
+endfunction()
+
 # attn_add_core_library(name SOURCES... LINK libs...): a library that uses no LLVM.
 function(attn_add_core_library name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  attn_unity(${name})
   target_compile_options(${name} PRIVATE ${ATTN_WARNINGS})
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
@@ -27,14 +38,12 @@ function(attn_add_core_library name)
 endfunction()
 
 # attn_add_mlir_library(name SOURCES... LINK libs... DEPENDS targets...): compiler side. All such
-# libraries share one precompiled header of MLIR's, which cuts a pass file from 8 s to 2 s. What the
-# headers of dialects cost besides (the NVVM dialect's 20 s a file), ATTN_UNITY pays once for several
-# files.
+# libraries share one precompiled header of MLIR's, which cuts a pass file from 8 s to 2 s.
 function(attn_add_mlir_library name)
   cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   attn_mlir_settings(${name})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${ATTN_UNITY} UNITY_BUILD_BATCH_SIZE 6)
+  attn_unity(${name})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()

@@ -4,10 +4,10 @@
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
 # What the build needs, as Debian 12 packages.
-build_packages=(cmake ninja-build g++ ccache llvm-22-dev llvm-22-tools libmlir-22-dev libpng-dev
-  mlir-22-tools)
+build_packages=(cmake ninja-build clang-22 lld-22 ccache llvm-22-dev llvm-22-tools libmlir-22-dev
+  libpng-dev mlir-22-tools)
 # What the tests need besides.
-test_packages=(python3 libgtest-dev clang-format binutils z3 libz3-dev)
+test_packages=(python3 g++ libgtest-dev clang-format binutils z3 libz3-dev)
 
 say() { printf '\n== %s (%ds)\n' "$*" "$SECONDS"; }
 
@@ -43,4 +43,11 @@ configure() {
   shift
   cmake -S "$root" -B "$dir" -G Ninja \
     -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache "$@"
+}
+
+# configure_all DIR OPTION...: the whole build with Clang, which reads MLIR's headers in half the time that
+# g++ needs.
+configure_all() {
+  configure "$@" -DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22 \
+    -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld-22 -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld-22
 }

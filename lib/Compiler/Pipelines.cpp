@@ -2,17 +2,13 @@
 
 #include "attn/Compiler/Pipelines.h"
 
+#include "ConvertBlocks.h"
+
 #include "attn/Conversion/AttnToLoops/AttnToLoops.h"
 #include "attn/Conversion/AttnToTile/AttnToTile.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Verify/Passes.h"
 
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/MathToLibm/MathToLibm.h"
-#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -46,18 +42,12 @@ void attn::compiler::buildNativePipeline(OpPassManager &pm) {
   pm.addPass(createCSEPass());
   pm.addPass(createSCFToControlFlowPass());
   // On blocks, not on loops: after each change of a loop's body the canonicalizer asks again
-  // whether the loop is dead, which is quadratic in the size of a mask. Without it, the conversions
-  // below fold what they can, one after the other, which is quadratic in the length of a chain.
+  // whether the loop is dead, which is quadratic in the size of a mask. Without it, the conversion
+  // below folds what it can, one after the other, which is quadratic in the length of a chain.
   GreedyRewriteConfig blocks;
   blocks.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
   pm.addPass(createCanonicalizerPass(blocks));
-  pm.addPass(createConvertMathToLibmPass());
-  pm.addPass(createConvertMathToLLVMPass());
-  pm.addPass(createArithToLLVMConversionPass());
-  pm.addPass(createConvertControlFlowToLLVMPass());
-  // The declarations of libm functions.
-  pm.addPass(createConvertFuncToLLVMPass());
-  pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createConvertBlocksPass());
 }
 
 void attn::compiler::buildTilePipeline(OpPassManager &pm, llvm::StringRef target, bool countTiles) {

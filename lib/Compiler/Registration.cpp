@@ -2,6 +2,8 @@
 //
 // Dialects, interfaces and passes of the compiler, each because a pipeline or a spec needs it.
 
+#include "ConvertBlocks.h"
+
 #include "attn/Compiler/Compiler.h"
 #include "attn/Compiler/Pipelines.h"
 #include "attn/Conversion/AttnToLoops/AttnToLoops.h"
@@ -10,12 +12,6 @@
 #include "attn/Dialect/Tile/IR/TileOps.h"
 #include "attn/Verify/Passes.h"
 
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/MathToLibm/MathToLibm.h"
-#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -54,14 +50,9 @@ void attn::compiler::registerAllPasses() {
   registerAttnConversionPasses();
   registerAttnVerifyPasses();
   registerPipelines();
-  // Upstream passes that the native pipeline uses, and the clean-ups people run by hand.
+  // What the native pipeline uses, and the clean-ups people run by hand.
   registerCanonicalizerPass();
   registerCSEPass();
   registerPass([] { return createSCFToControlFlowPass(); });
-  registerPass([] { return createConvertMathToLibmPass(); });
-  registerPass([] { return createConvertMathToLLVMPass(); });
-  registerPass([] { return createArithToLLVMConversionPass(); });
-  registerPass([] { return createConvertControlFlowToLLVMPass(); });
-  registerPass([] { return createConvertFuncToLLVMPass(); });
-  registerPass([] { return createReconcileUnrealizedCastsPass(); });
+  registerPass([] { return createConvertBlocksPass(); });
 }

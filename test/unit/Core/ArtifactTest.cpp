@@ -32,7 +32,8 @@ Artifact sample() {
   build.program.params[left].minValue = 0;
   int32_t scale = build.param("scale", Type::F32);
   NodeId radius = build.node(Op::Param, Type::I32, {}, left);
-  NodeId window = build.andOf(build.mask(Op::Causal), build.window(radius));
+  NodeId near = build.window(radius);
+  NodeId window = build.andOf(build.mask(Op::Causal), near);
   build.program.mask = build.orOf(window, build.scanRanges(mm));
   NodeId s = build.node(Op::Score, Type::F32);
   NodeId extremes = build.f32(-0.0);
