@@ -6,6 +6,9 @@ find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 add_test(NAME layering COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_SOURCE_DIR}/layering.py")
 add_test(NAME layering-self-test
   COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_SOURCE_DIR}/layering.py" --self-test)
+add_test(NAME emission-order COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_SOURCE_DIR}/emission_order.py")
+add_test(NAME emission-order-self-test
+  COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_SOURCE_DIR}/emission_order.py" --self-test)
 
 # Every tool says which version it is, and which LLVM it was built with if any.
 function(attn_add_version_test tool pattern)

@@ -167,8 +167,8 @@ void EntryEmitter::emitMaskRow(OpBuilder &builder) {
 
 Value EntryEmitter::rowOffset(LoopEmitter &e, core::NativeArg tokenStride,
                               core::NativeArg headStride) {
-  return e.add(e.mul(context.token, context.arg(tokenStride)),
-               e.mul(context.h, context.arg(headStride)));
+  Value head = e.mul(context.h, context.arg(headStride));
+  return e.add(e.mul(context.token, context.arg(tokenStride)), head);
 }
 
 Value EntryEmitter::keyRow(LoopEmitter &e, core::NativeArg pageStride, core::NativeArg slotStride,
@@ -182,13 +182,13 @@ Value EntryEmitter::keyRow(LoopEmitter &e, core::NativeArg pageStride, core::Nat
       [&](OpBuilder &b, Location loc) {
         LoopEmitter in(b, loc);
         Value size = context.arg(core::kArgPageSize);
-        Value entry = in.add(in.mul(context.b, context.arg(core::kArgPageTableStride)),
-                             arith::DivUIOp::create(b, loc, context.k, size));
+        Value number = arith::DivUIOp::create(b, loc, context.k, size);
+        Value row = in.mul(context.b, context.arg(core::kArgPageTableStride));
+        Value entry = in.add(row, number);
         Value page = in.loadI32(pageTable, in.mul(entry, in.constant(4)));
         Value slot = arith::RemUIOp::create(b, loc, context.k, size);
-        scf::YieldOp::create(
-            b, loc,
-            in.add(in.mul(page, context.arg(pageStride)), in.mul(slot, context.arg(slotStride))));
+        Value inPage = in.mul(slot, context.arg(slotStride));
+        scf::YieldOp::create(b, loc, in.add(in.mul(page, context.arg(pageStride)), inPage));
       },
       [&](OpBuilder &b, Location loc) {
         LoopEmitter in(b, loc);

@@ -161,8 +161,8 @@ Value HopperSchedule::emitKeep(OpBuilder &builder, Value key) {
       regions->emitPer(b, kernel, Level::Column);
       regions->emitRegion(b, kernel.getMask().getBody());
       Value keep = regions->yielded(kernel.getMask().getBody(), 0);
-      Value live =
-          in.both(in.cmp(Predicate::sge, k, tile.keyBegin), in.cmp(Predicate::slt, k, tile.keyEnd));
+      Value belowEnd = in.cmp(Predicate::slt, k, tile.keyEnd);
+      Value live = in.both(in.cmp(Predicate::sge, k, tile.keyBegin), belowEnd);
       return SmallVector<Value>{in.both(keep, live)};
     })[0];
   Value keep;

@@ -350,12 +350,15 @@ void HopperSchedule::emitEpilogue(OpBuilder &builder, const State &state) {
   Value token = e.toI64(e.add(tile.tokenBegin, e.mul(group, e.i32(core::kGroupRows))));
   Value head = e.toI64(tile.head);
   Value tokenStride = e.word(args, core::kCudaOTokenStride);
-  Value at = e.add(e.mul(token, tokenStride), e.mul(head, e.word(args, core::kCudaOHeadStride)));
-  Value base = e.address(e.pointerWord(args, core::kCudaO), e.mul(at, e.i64(2)));
+  Value toHead = e.mul(head, e.word(args, core::kCudaOHeadStride));
+  Value element = e.add(e.mul(token, tokenStride), toHead);
+  Value at = e.mul(element, e.i64(2));
+  Value base = e.address(e.pointerWord(args, core::kCudaO), at);
   tile::StoreOp::create(builder, loc, o, base, tokenStride, groupRows,
                         TypeAttr::get(kernel.getQType()));
-  Value lseAt = e.add(e.mul(head, e.word(args, core::kCudaLseHeadStride)), token);
-  Value lseBase = e.address(e.pointerWord(args, core::kCudaLse), e.mul(lseAt, e.i64(4)));
+  Value lseRow = e.add(e.mul(head, e.word(args, core::kCudaLseHeadStride)), token);
+  Value lseAt = e.mul(lseRow, e.i64(4));
+  Value lseBase = e.address(e.pointerWord(args, core::kCudaLse), lseAt);
   tile::StoreRowsOp::create(builder, loc, final[1], lseBase, groupRows);
 }
 

@@ -31,8 +31,8 @@ ValueRange HopperSchedule::emitPlace(OpBuilder &builder, const LoadScalars &tile
     Value keyBegin = loadField(in, header, offsetof(core::TileHeader, keyBegin));
     Value keyEnd = loadField(in, header, offsetof(core::TileHeader, keyEnd));
     Value boxRows = in.toI32(in.word(args, core::kCudaBoxRows));
-    Value dead = in.either(in.cmp(Predicate::sge, first, keyEnd),
-                           in.cmp(Predicate::sle, in.add(first, boxRows), keyBegin));
+    Value isBefore = in.cmp(Predicate::sle, in.add(first, boxRows), keyBegin);
+    Value dead = in.either(in.cmp(Predicate::sge, first, keyEnd), isBefore);
     auto live = scf::IfOp::create(
         b, loc, dead,
         [&](OpBuilder &d, Location) {
@@ -44,7 +44,8 @@ ValueRange HopperSchedule::emitPlace(OpBuilder &builder, const LoadScalars &tile
           TileEmitter page(l, loc);
           Value request = loadField(page, header, offsetof(core::TileHeader, request));
           Value size = page.toI32(page.word(args, core::kCudaPageSize));
-          Value row = page.mul(page.toI64(request), page.word(args, core::kCudaPageTableStride));
+          Value stride = page.word(args, core::kCudaPageTableStride);
+          Value row = page.mul(page.toI64(request), stride);
           Value entry = page.add(row, page.toI64(page.div(first, size)));
           Value number =
               page.load(l.getI32Type(), page.address(pages, page.mul(entry, page.i64(4))), 4);
@@ -84,8 +85,8 @@ void HopperSchedule::emitLoad(OpBuilder &builder, const LoadScalars &tile, Value
       emitPiece(l, TileEmitter(l, loc).add(key, at), at, shape.dim / 64);
       scf::YieldOp::create(l, loc);
     };
-    scf::ForOp::create(b, loc, in.mul(lane, boxRows), size, in.mul(boxRows, in.i32(32)),
-                       ValueRange{}, body);
+    Value step = in.mul(boxRows, in.i32(32));
+    scf::ForOp::create(b, loc, in.mul(lane, boxRows), size, step, ValueRange{}, body);
     scf::YieldOp::create(b, loc);
   };
   auto emitWhole = [&](OpBuilder &b, Location) {
@@ -157,9 +158,10 @@ HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Pr
         EntryScalars entry = emitEntry(b, number);
         Value size = in.i32(shape.keyTile), zero = in.i32(0);
         Value highest = in.add(entry.keyBegin, in.mul(in.sub(entry.blocks, one), size));
+        Value end = in.sub(one, entry.keyBegin);
         auto blocks =
-            scf::ForOp::create(b, loc, in.sub(zero, highest), in.sub(one, entry.keyBegin), size,
-                               state, [&](OpBuilder &l, Location, Value down, ValueRange carried) {
+            scf::ForOp::create(b, loc, in.sub(zero, highest), end, size, state,
+                               [&](OpBuilder &l, Location, Value down, ValueRange carried) {
                                  loadBlock(l, TileEmitter(l, loc).sub(zero, down), carried);
                                });
         scf::YieldOp::create(b, loc, blocks.getResults());

@@ -143,16 +143,16 @@ tile::KernelOp HopperSchedule::emit(OpBuilder &builder) {
 
 std::pair<Value, Value> HopperSchedule::emitWorkItem(OpBuilder &builder, Value item) {
   TileEmitter e(builder, getLoc());
-  Value at = e.address(e.pointerWord(args, core::kCudaWork),
-                       e.mul(e.toI64(item), e.i64(sizeof(core::WorkItem))));
+  Value offset = e.mul(e.toI64(item), e.i64(sizeof(core::WorkItem)));
+  Value at = e.address(e.pointerWord(args, core::kCudaWork), offset);
   Value pair = e.load(VectorType::get(2, builder.getI32Type()), at, 8);
   Value number = LLVM::ExtractElementOp::create(builder, getLoc(), pair, e.i32(0));
   return {number, LLVM::ExtractElementOp::create(builder, getLoc(), pair, e.i32(1))};
 }
 
 Value HopperSchedule::headerAddress(TileEmitter &e, Value tileNumber) {
-  return e.address(e.pointerWord(args, core::kCudaTiles),
-                   e.mul(e.toI64(tileNumber), e.i64(sizeof(core::TileHeader))));
+  Value offset = e.mul(e.toI64(tileNumber), e.i64(sizeof(core::TileHeader)));
+  return e.address(e.pointerWord(args, core::kCudaTiles), offset);
 }
 
 TileScalars HopperSchedule::emitHeader(OpBuilder &builder, Value item) {
@@ -174,8 +174,8 @@ TileScalars HopperSchedule::emitHeader(OpBuilder &builder, Value item) {
 
 EntryScalars HopperSchedule::emitEntry(OpBuilder &builder, Value number) {
   TileEmitter e(builder, getLoc());
-  Value at = e.address(e.pointerWord(args, core::kCudaEntries),
-                       e.mul(e.toI64(number), e.i64(sizeof(core::TileEntry))));
+  Value offset = e.mul(e.toI64(number), e.i64(sizeof(core::TileEntry)));
+  Value at = e.address(e.pointerWord(args, core::kCudaEntries), offset);
   SmallVector<Value> fields = e.loadI32s(at, 4);
   return {fields[0], fields[1], fields[2], fields[3]};
 }

@@ -31,7 +31,8 @@ void KernelLowering::emitPush(PushOp op) {
   emitMeetWarp();
   const Queue &queue = queues.find(op.getQueue())->second;
   Slot slot = slotOf(queue.type.getStages(), lookupOne(op.getUse()));
-  e.waitParity(barrierOf(queue.at.empty, slot.stage), e.bitXor(slot.parity, e.i32(1)));
+  Value before = e.bitXor(slot.parity, e.i32(1));
+  e.waitParity(barrierOf(queue.at.empty, slot.stage), before);
   SharedAddress value{e.add(sharedMemory, e.shl(slot.stage, e.i32(2))), queue.at.values};
   SharedAddress full = barrierOf(queue.at.full, slot.stage);
   e.assembly("{\n.reg .pred P;\nsetp.eq.u32 P, $3, 0;\n@P st.shared.b32 " + value.text(0) +

@@ -96,12 +96,13 @@ void KernelLowering::emitHideUnseen(HideUnseenOp op) {
   int64_t words = bits.size() / 2, groups = kernel.getConsumers().getGroups();
   constexpr int64_t warps = 4, lanes = 4;
   int64_t warpBytes = lanes * words * 4, groupBytes = warps * warpBytes;
-  Value stageScratch = e.add(e.add(sharedMemory, e.i32(ring.at.scratch)),
-                             e.mul(slot.stage, e.i32(groups * groupBytes)));
+  Value toStage = e.mul(slot.stage, e.i32(groups * groupBytes));
+  Value stageScratch = e.add(e.add(sharedMemory, e.i32(ring.at.scratch)), toStage);
 
   Value warp = e.bitAnd(warpInCta, e.i32(3));
-  Value own = e.add(e.add(stageScratch, e.mul(group, e.i32(groupBytes))),
-                    e.add(e.mul(warp, e.i32(warpBytes)), e.mul(lane, e.i32(words * 4))));
+  Value toLane = e.mul(lane, e.i32(words * 4));
+  Value inGroup = e.add(e.mul(warp, e.i32(warpBytes)), toLane);
+  Value own = e.add(e.add(stageScratch, e.mul(group, e.i32(groupBytes))), inGroup);
   for (int64_t i = 0; i < words; ++i) {
     Value word = e.bitOr(bits[i], bits[words + i]);
     for (int64_t distance : {4, 8, 16})
@@ -116,10 +117,11 @@ void KernelLowering::emitHideUnseen(HideUnseenOp op) {
     // Row r of the slot is column r of the bits: its lane of the quad, its element, as
     // !tile.bits says.
     Value laneOfQuad = e.lshr(e.bitAnd(row, e.i32(7)), e.i32(1));
-    Value element = e.bitOr(e.shl(e.lshr(row, e.i32(3)), e.i32(1)), e.bitAnd(row, e.i32(1)));
-    Value place =
-        e.add(stageScratch,
-              e.shl(e.add(e.mul(laneOfQuad, e.i32(words)), e.lshr(element, e.i32(5))), e.i32(2)));
+    Value isOdd = e.bitAnd(row, e.i32(1));
+    Value element = e.bitOr(e.shl(e.lshr(row, e.i32(3)), e.i32(1)), isOdd);
+    Value inLane = e.lshr(element, e.i32(5));
+    Value number = e.add(e.mul(laneOfQuad, e.i32(words)), inLane);
+    Value place = e.add(stageScratch, e.shl(number, e.i32(2)));
     Value seen = e.i32(0);
     for (int64_t g = 0; g < groups; ++g) {
       // Groups that do not share left nothing here and may be writing for another use.

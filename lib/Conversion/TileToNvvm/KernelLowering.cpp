@@ -152,7 +152,8 @@ LogicalResult KernelLowering::emitConsumers() {
   group = e.sub(e.lshr(warpInCta, e.i32(2)), e.i32(1));
   thread = e.bitAnd(threadInCta, e.i32(127));
   Value warp = e.bitAnd(warpInCta, e.i32(3));
-  firstRow = e.add(e.shl(warp, e.i32(4)), e.lshr(lane, e.i32(2)));
+  Value quad = e.lshr(lane, e.i32(2));
+  firstRow = e.add(e.shl(warp, e.i32(4)), quad);
   firstColumn = e.shl(e.bitAnd(lane, e.i32(3)), e.i32(1));
   bindRings();
   bind(op.getBody().getArgument(0), {group});

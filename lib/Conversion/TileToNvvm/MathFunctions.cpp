@@ -59,7 +59,9 @@ static Value emitExpm1(Emitter &e, Value x) {
   // The series up to x^8 / 8!.
   Value series = polynomial(
       e, x, {1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0});
-  return e.select(isBelow(e, x, 0.4), e.fmul(x, series), e.fsub(emitExp(e, x), e.f32(1)));
+  Value far = e.fsub(emitExp(e, x), e.f32(1));
+  Value near = e.fmul(x, series);
+  return e.select(isBelow(e, x, 0.4), near, far);
 }
 
 static Value emitLog(Emitter &e, Value x) { return e.fmul(log2(e, x), e.f32(kLn2)); }
@@ -69,7 +71,9 @@ static Value emitLog1p(Emitter &e, Value x) {
   Value s = e.fdiv(x, e.fadd(x, e.f32(2)));
   Value z = e.fmul(s, s);
   Value series = polynomial(e, z, {2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0});
-  return e.select(isBelow(e, x, 0.4), e.fmul(s, series), emitLog(e, e.fadd(x, e.f32(1))));
+  Value far = emitLog(e, e.fadd(x, e.f32(1)));
+  Value near = e.fmul(s, series);
+  return e.select(isBelow(e, x, 0.4), near, far);
 }
 
 /// 1 - 2 / (1 + e^2x).
@@ -114,15 +118,16 @@ static Value emitSinCos(Emitter &e, Value x, bool isCos) {
   if (isCos)
     number = e.add(number, e.i64(1));
   Value z = e.fmul(r, r);
-  Value sine =
-      e.fma(e.fmul(r, z), polynomial(e, z, {1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6}), r);
+  Value series = polynomial(e, z, {1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6});
+  Value sine = e.fma(e.fmul(r, z), series, r);
   Value cosine = e.fma(
       z, polynomial(e, z, {-1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24, -0.5}), e.f32(1));
   auto bit = [&](int64_t mask) {
     return e.cmp(IntPredicate::ne, e.bitAnd(number, e.i64(mask)), e.i64(0));
   };
   Value value = e.select(bit(1), cosine, sine);
-  return e.select(bit(2), e.fneg(value), value);
+  Value negated = e.fneg(value);
+  return e.select(bit(2), negated, value);
 }
 
 /// Near 0 the series, elsewhere Abramowitz and Stegun 7.1.26, off by 1.5e-7 at most.
@@ -138,7 +143,8 @@ static Value emitErf(Emitter &e, Value x) {
   Value decay = emitEx2(e, e.fmul(z, e.f32(-kLog2e)));
   Value far = e.fma(e.fneg(sum), decay, e.f32(1));
   far = e.emit<LLVM::CopySignOp>(far, x);
-  return e.select(isBelow(e, x, 0.5), e.fmul(x, series), far);
+  Value near = e.fmul(x, series);
+  return e.select(isBelow(e, x, 0.5), near, far);
 }
 
 /// log2 |x| in f64 for x other than 0, infinities and NaN: the exponent and 2 artanh.
@@ -149,12 +155,14 @@ static Value emitWideLog2(Emitter &e, Value magnitude) {
   // The mantissa comes to lie between sqrt(1/2) and sqrt(2).
   Value exponent = e.emit<LLVM::AShrOp>(e.sub(bits, e.i64(0x3FE6A09E667F3BCD)), e.i64(52));
   Value m = e.bitcast(f64, e.sub(bits, e.shl(exponent, e.i64(52))));
-  Value s = e.fdiv(e.fsub(m, e.f64(1)), e.fadd(m, e.f64(1)));
+  Value above = e.fadd(m, e.f64(1));
+  Value s = e.fdiv(e.fsub(m, e.f64(1)), above);
   Value z = e.fmul(s, s);
   Value sum = e.f64(1.0 / 15);
   for (int64_t k = 13; k >= 1; k -= 2)
     sum = e.fma(sum, z, e.f64(1.0 / k));
-  return e.fma(e.fmul(s, sum), e.f64(2 * kLog2e), e.emit<LLVM::SIToFPOp>(f64, exponent));
+  Value whole = e.emit<LLVM::SIToFPOp>(f64, exponent);
+  return e.fma(e.fmul(s, sum), e.f64(2 * kLog2e), whole);
 }
 
 /// 2^t for t from -200 to 200.
@@ -168,7 +176,8 @@ static Value emitWideExp2(Emitter &e, Value t) {
   auto scale = [&](Value x, Value exponent) {
     return e.fmul(x, e.bitcast(f32, e.shl(e.add(exponent, e.i32(127)), e.i32(23))));
   };
-  return scale(scale(power, half), e.sub(n, half));
+  Value rest = e.sub(n, half);
+  return scale(scale(power, half), rest);
 }
 
 static Value emitPow(Emitter &e, Value x, Value y) {
@@ -189,12 +198,14 @@ static Value emitPow(Emitter &e, Value x, Value y) {
   Value isEven = isEqual(e.emit<LLVM::FTruncOp>(half), half);
   Value isOdd = e.bitAnd(isInteger, e.bitXor(isEven, e.i1(true)));
   Value isNegative = e.cmp(IntPredicate::slt, e.bitcast(b.getI32Type(), x), e.i32(0));
-  value = e.select(e.bitAnd(isNegative, isOdd), e.fneg(value), value);
-  Value outside = e.bitAnd(e.fcmp(FloatPredicate::olt, x, zero),
-                           e.bitXor(e.bitOr(isInteger, isInfinite), e.i1(true)));
+  Value negated = e.fneg(value);
+  value = e.select(e.bitAnd(isNegative, isOdd), negated, value);
+  Value isFraction = e.bitXor(e.bitOr(isInteger, isInfinite), e.i1(true));
+  Value outside = e.bitAnd(e.fcmp(FloatPredicate::olt, x, zero), isFraction);
   Value isNaN = e.bitOr(outside, e.fcmp(FloatPredicate::uno, x, y));
   value = e.select(isNaN, e.f32(std::numeric_limits<double>::quiet_NaN()), value);
-  return e.select(e.bitOr(isEqual(y, zero), isEqual(x, one)), one, value);
+  Value isOne = isEqual(x, one);
+  return e.select(e.bitOr(isEqual(y, zero), isOne), one, value);
 }
 
 Value attn::tile::emitMath(Emitter &e, Operation &op, ValueRange operands) {

@@ -108,9 +108,12 @@ void KernelLowering::emitMmaOperand(MmaOperandOp op) {
 void KernelLowering::emitLoadOperand(LoadOperandOp op) {
   const Ring &ring = ringOf(op.getRing());
   Slot slot = slotOf(ring.type.getStages(), lookupOne(op.getUse()));
-  Value row = e.add(e.shl(e.bitAnd(warpInCta, e.i32(3)), e.i32(4)), e.bitAnd(lane, e.i32(15)));
-  Value line = e.add(stageAddress(ring, slot.stage), e.shl(row, e.i32(7)));
-  Value half = e.bitXor(e.lshr(lane, e.i32(4)), e.bitAnd(lane, e.i32(7)));
+  Value rowInWarp = e.bitAnd(lane, e.i32(15));
+  Value row = e.add(e.shl(e.bitAnd(warpInCta, e.i32(3)), e.i32(4)), rowInWarp);
+  Value toRow = e.shl(row, e.i32(7));
+  Value line = e.add(stageAddress(ring, slot.stage), toRow);
+  Value swizzle = e.bitAnd(lane, e.i32(7));
+  Value half = e.bitXor(e.lshr(lane, e.i32(4)), swizzle);
   Type i32 = e.getBuilder().getI32Type();
   Values registers;
   for (int64_t step = 0; step < ring.type.getCols() / 16; ++step) {

@@ -44,7 +44,8 @@ void KernelLowering::emitAcquire(AcquireOp op) {
   emitMeetWarp();
   const Ring &ring = ringOf(op.getRing());
   Slot slot = slotOf(ring.type.getStages(), lookupOne(op.getUse()));
-  e.waitParity(barrierOf(ring.at.empty, slot.stage), e.bitXor(slot.parity, e.i32(1)));
+  Value before = e.bitXor(slot.parity, e.i32(1));
+  e.waitParity(barrierOf(ring.at.empty, slot.stage), before);
 }
 
 /// The lane is read in place: the producer has few registers.
@@ -62,8 +63,8 @@ void KernelLowering::emitCopy(CopyOp op) {
   const Ring &ring = ringOf(op.getRing());
   Slot slot = slotOf(ring.type.getStages(), lookupOne(op.getUse()));
   Value columnGroup = lookupOne(op.getColumnGroup());
-  Value target =
-      e.add(stageAddress(ring, slot.stage), e.mul(columnGroup, e.i32(ring.type.getRows() * 128)));
+  Value inStage = e.mul(columnGroup, e.i32(ring.type.getRows() * 128));
+  Value target = e.add(stageAddress(ring, slot.stage), inStage);
   target = e.add(target, e.shl(lookupOne(op.getAt()), e.i32(7)));
   SharedAddress full = barrierOf(ring.at.full, slot.stage);
   // PTX ISA, cp.async.bulk.tensor: .shared::cta as target since 8.6; bytes outside the tensor are

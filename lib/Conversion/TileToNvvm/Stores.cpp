@@ -41,7 +41,8 @@ void KernelLowering::emitStore(StoreOp op) {
   Value isOdd = bit(1), isUpper = bit(2);
   for (int64_t r = 0; r < 2; ++r) {
     Value row = e.add(firstRow, e.i32(8 * r));
-    Value place = e.add(e.mul(e.zext64(row), stride), e.zext64(e.shl(quadLane, e.i32(4))));
+    Value piece = e.zext64(e.shl(quadLane, e.i32(4)));
+    Value place = e.add(e.mul(e.zext64(row), stride), piece);
     Value target = byteOffset(e, base, place);
     Value isLive = e.zext32(e.cmp(IntPredicate::slt, row, rows));
     for (size_t g = 0; 8 * g < packed.size(); ++g) {

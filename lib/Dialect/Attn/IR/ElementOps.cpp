@@ -221,38 +221,47 @@ SmallVector<Value> WindowOp::lowerElement(OpBuilder &builder, ElementContext &co
   Emitter e(builder, getLoc(), context);
   Value q = context.lookup(getQ()), k = context.lookup(getK());
   Value keep;
-  if (getLeft() || getLeftLiteralAttr())
-    keep = e.cmp(Predicate::sle, e.sub(q, k), e.bound(getLeft(), getLeftLiteralAttr()));
+  if (getLeft() || getLeftLiteralAttr()) {
+    Value left = e.bound(getLeft(), getLeftLiteralAttr());
+    keep = e.cmp(Predicate::sle, e.sub(q, k), left);
+  }
   if (getRight() || getRightLiteralAttr()) {
-    Value right = e.cmp(Predicate::sle, e.sub(k, q), e.bound(getRight(), getRightLiteralAttr()));
-    keep = keep ? e.both(keep, right) : right;
+    Value right = e.bound(getRight(), getRightLiteralAttr());
+    Value inside = e.cmp(Predicate::sle, e.sub(k, q), right);
+    keep = keep ? e.both(keep, inside) : inside;
   }
   return {keep};
 }
 
 SmallVector<Value> SlidingOp::lowerElement(OpBuilder &builder, ElementContext &context) {
   Emitter e(builder, getLoc(), context);
-  return {e.cmp(Predicate::slt, e.sub(context.lookup(getQ()), context.lookup(getK())),
-                e.bound(getCount(), getCountLiteralAttr()))};
+  Value count = e.bound(getCount(), getCountLiteralAttr());
+  Value distance = e.sub(context.lookup(getQ()), context.lookup(getK()));
+  return {e.cmp(Predicate::slt, distance, count)};
 }
 
 SmallVector<Value> MmPrefixOp::lowerElement(OpBuilder &builder, ElementContext &context) {
   Emitter e(builder, getLoc(), context);
   Value q = context.lookup(getQ()), k = context.lookup(getK());
+  Value initial = e.bit(false), step = e.constant(1);
+  Value count = context.numRanges(builder, getLoc(), getRanges());
   auto loop = scf::ForOp::create(
-      builder, getLoc(), e.constant(0), context.numRanges(builder, getLoc(), getRanges()),
-      e.constant(1), ValueRange{e.bit(false)},
+      builder, getLoc(), e.constant(0), count, step, ValueRange{initial},
       [&](OpBuilder &b, Location loc, Value index, ValueRange carried) {
         Emitter in(b, loc, context);
         auto [start, end] = context.rangeBounds(b, loc, getRanges(), index);
-        Value holdsQ = in.both(in.cmp(Predicate::sle, start, q), in.cmp(Predicate::sle, q, end));
-        Value holdsK = in.both(in.cmp(Predicate::sle, start, k), in.cmp(Predicate::sle, k, end));
+        auto holds = [&, start = start, end = end](Value position) {
+          Value notPast = in.cmp(Predicate::sle, position, end);
+          return in.both(in.cmp(Predicate::sle, start, position), notPast);
+        };
+        Value holdsQ = holds(q), holdsK = holds(k);
         scf::YieldOp::create(b, loc, in.either(carried[0], in.both(holdsQ, holdsK)));
       });
   Value keep = loop.getResult(0);
-  if (getClamp() || getClampLiteralAttr())
-    keep = e.both(keep,
-                  e.cmp(Predicate::sle, e.sub(q, k), e.bound(getClamp(), getClampLiteralAttr())));
+  if (getClamp() || getClampLiteralAttr()) {
+    Value clamp = e.bound(getClamp(), getClampLiteralAttr());
+    keep = e.both(keep, e.cmp(Predicate::sle, e.sub(q, k), clamp));
+  }
   return {keep};
 }
 
@@ -265,21 +274,22 @@ SmallVector<Value> DocumentOp::lowerElement(OpBuilder &builder, ElementContext &
   Emitter e(builder, getLoc(), context);
   auto [hasQ, docQ] = context.documentId(builder, getLoc(), getDocuments(), context.lookup(getQ()));
   auto [hasK, docK] = context.documentId(builder, getLoc(), getDocuments(), context.lookup(getK()));
-  return {e.both(e.both(hasQ, hasK), e.cmp(Predicate::eq, docQ, docK))};
+  Value isSame = e.cmp(Predicate::eq, docQ, docK);
+  return {e.both(e.both(hasQ, hasK), isSame)};
 }
 
 SmallVector<Value> GlobalOp::lowerElement(OpBuilder &builder, ElementContext &context) {
   Emitter e(builder, getLoc(), context);
   Value n = e.bound(getN(), getNLiteralAttr());
-  return {e.either(e.cmp(Predicate::slt, context.lookup(getK()), n),
-                   e.cmp(Predicate::slt, context.lookup(getQ()), n))};
+  Value isQuery = e.cmp(Predicate::slt, context.lookup(getQ()), n);
+  return {e.either(e.cmp(Predicate::slt, context.lookup(getK()), n), isQuery)};
 }
 
 SmallVector<Value> InRowsOp::lowerElement(OpBuilder &builder, ElementContext &context) {
   Emitter e(builder, getLoc(), context);
   Value k = context.lookup(getK());
-  return {e.both(e.cmp(Predicate::sle, context.lookup(getLo()), k),
-                 e.cmp(Predicate::slt, k, context.lookup(getHi())))};
+  Value belowEnd = e.cmp(Predicate::slt, k, context.lookup(getHi()));
+  return {e.both(e.cmp(Predicate::sle, context.lookup(getLo()), k), belowEnd)};
 }
 
 SmallVector<Value> AndOp::lowerElement(OpBuilder &builder, ElementContext &context) {
@@ -313,7 +323,8 @@ SmallVector<Value> AlibiOp::lowerElement(OpBuilder &builder, ElementContext &con
   Location loc = getLoc();
   Emitter e(builder, loc, context);
   Value q = context.lookup(getQ()), k = context.lookup(getK());
-  Value distance = arith::MaxSIOp::create(builder, loc, e.sub(q, k), e.sub(k, q));
+  Value ahead = e.sub(k, q);
+  Value distance = arith::MaxSIOp::create(builder, loc, e.sub(q, k), ahead);
   Value wide = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), distance);
   Value asFloat = arith::SIToFPOp::create(builder, loc, builder.getF32Type(), wide);
   Value bias = arith::MulFOp::create(builder, loc, context.lookup(getSlope()), asFloat);
@@ -340,6 +351,7 @@ SmallVector<Value> RowRangeOp::lowerElement(OpBuilder &builder, ElementContext &
   // (-1, -1) becomes the canonical empty interval before any min or max can see it.
   Value outside = e.cmp(Predicate::slt, start, e.constant(0));
   Value lo = e.select(outside, e.constant(core::kPositionLimit), start);
-  Value hi = e.select(outside, e.constant(-core::kPositionLimit), e.add(end, e.constant(1)));
+  Value behind = e.add(end, e.constant(1));
+  Value hi = e.select(outside, e.constant(-core::kPositionLimit), behind);
   return {lo, hi};
 }

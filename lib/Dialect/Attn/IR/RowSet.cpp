@@ -218,8 +218,7 @@ Value BoundMaterializer::emitNode(const BoundNode &node) {
     return known;
   // Values are 64-bit here; i32 operands cannot overflow a sum with a position, so only the result
   // is moved back into the range of positions, on the side that can leave it.
-  auto sumLike = [&](auto op, Value limitLow, Value limitHigh) {
-    Value v = op;
+  auto sumLike = [&](Value v, Value limitLow, Value limitHigh) {
     if (limitLow)
       v = arith::MaxSIOp::create(builder, loc, v, limitLow);
     if (limitHigh)
@@ -242,16 +241,17 @@ Value BoundMaterializer::emitNode(const BoundNode &node) {
     bool small = node.b->kind == Kind::Constant && std::abs(node.b->constant) <= 1;
     bool up = node.b->lowerBound && *node.b->lowerBound >= 0;
     Value a = emitNode(*node.a), b = emitNode(*node.b);
-    v = sumLike(arith::AddIOp::create(builder, loc, a, b).getResult(),
-                small || up ? Value() : constant(-kPositionLimit),
-                small ? Value() : constant(kPositionLimit));
+    Value highest = small ? Value() : constant(kPositionLimit);
+    Value lowest = small || up ? Value() : constant(-kPositionLimit);
+    v = sumLike(arith::AddIOp::create(builder, loc, a, b), lowest, highest);
     break;
   }
   case Kind::Difference: {
     bool down = node.b->lowerBound && *node.b->lowerBound >= 0;
     Value a = emitNode(*node.a), b = emitNode(*node.b);
-    v = sumLike(arith::SubIOp::create(builder, loc, a, b).getResult(), constant(-kPositionLimit),
-                down ? Value() : constant(kPositionLimit));
+    Value highest = down ? Value() : constant(kPositionLimit);
+    Value lowest = constant(-kPositionLimit);
+    v = sumLike(arith::SubIOp::create(builder, loc, a, b), lowest, highest);
     break;
   }
   case Kind::Min:
