@@ -14,6 +14,8 @@ import sys
 import tempfile
 
 BATCH = '{"requests": [{"query_len": 6, "seq_len": 8}, {"query_len": 4, "seq_len": 2}]}'
+# Its query sees key k through a window that reaches 2^30 - 1 + k to the right.
+FAR_BATCH = '{"requests": [{"query_len": 1, "seq_len": 4, "context_len": -1073741823}]}'
 KERNEL = "attn.kernel @f heads(2) dim(4) q(f32) kv(f32) {\n%s}\n"
 MASK = "attn.mask (%%b, %%h, %%q, %%k) {\n%s\nattn.yield %%m : i1\n}\n"
 SCORE = "attn.score (%%s, %%b, %%h, %%q, %%k) {\n%s\nattn.yield %%r : f32\n}\n"
@@ -299,6 +301,14 @@ def main():
             write("after.mlir", after.stdout)
             if after.returncode or kept(name, "f.mlir") != kept(name, "after.mlir"):
                 failures.append("%s: the passes change the mask %s" % (name, after.stderr))
+        write("far.json", FAR_BATCH)
+        for radius in (2**30 - 1, 2**30, 2**30 + 1, 2**31 - 1):
+            write("f.mlir", KERNEL % (MASK % ("%%m = attn.window %%q, %%k right(%d)" % radius)))
+            for flags in ([], ["--no-mask-passes"]):
+                made = run("attn-compile", "f.mlir", "-o", "f.attn", *flags)
+                ran = made if made.returncode else run("attn-run", "f.attn", "--batch", "far.json", "--check")
+                if ran.returncode:
+                    failures.append("right(%d) %s: %s%s" % (radius, flags, ran.stdout, ran.stderr))
         for name, (region, keep) in FLOAT_MASKS.items():
             write("f.mlir", KERNEL % (MASK % (FLOATS % region)))
             want = [sum(keep(q, k) for q, length in rows for k in range(length))

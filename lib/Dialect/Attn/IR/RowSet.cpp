@@ -42,11 +42,15 @@ static bool equalNodes(const BoundNode *x, const BoundNode *y) {
 }
 
 Bound Bound::constant(int64_t value) {
+  return distance(std::clamp(value, -kPositionLimit, kPositionLimit));
+}
+
+Bound Bound::distance(int64_t value) {
   BoundNode n;
   n.kind = Kind::Constant;
-  n.constant = std::clamp(value, -kPositionLimit, kPositionLimit);
-  n.le = n.constant == -kPositionLimit;
-  n.ge = n.constant == kPositionLimit;
+  n.constant = std::clamp(value, -2 * kPositionLimit, 2 * kPositionLimit);
+  n.le = n.constant <= -kPositionLimit;
+  n.ge = n.constant >= kPositionLimit;
   n.lowerBound = n.constant;
   return Bound(std::make_shared<BoundNode>(std::move(n)));
 }
@@ -79,7 +83,7 @@ static bool isAtLeast(const BoundNode &n, int64_t limit) {
 Bound Bound::sum(Bound a, Bound b) {
   if (a.node->kind == Kind::Constant && b.node->kind == Kind::Constant && !a.isPosInf() &&
       !a.isNegInf())
-    return constant(a.node->constant + b.node->constant);
+    return distance(a.node->constant + b.node->constant);
   BoundNode n;
   n.kind = Kind::Sum;
   n.le = a.node->le && isConstantAtMost(*b.node, 0);
@@ -454,10 +458,10 @@ RowSet RowSetAnalysis::compute(Value keep) {
 /// attn-C4); a value from a table may be anything.
 static Bound radius(Value value, IntegerAttr literal, int64_t minimum) {
   if (literal)
-    return Bound::constant(literal.getInt());
+    return Bound::distance(literal.getInt());
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
-    return Bound::constant(constant.getSExtValue());
+    return Bound::distance(constant.getSExtValue());
   bool isParam = isa<BlockArgument>(value) && isa<KernelOp>(value.getParentRegion()->getParentOp());
   return Bound::value(value, isParam ? std::optional<int64_t>(minimum) : std::nullopt);
 }

@@ -161,3 +161,26 @@ attn.kernel @scan heads(1) dim(64) q(f32) kv(f32) tables(%mm: !attn.ranges) {
 // CHECK-LABEL: attn.kernel @no_mask
 attn.kernel @no_mask heads(1) dim(64) q(f32) kv(f32) {
 }
+
+// A radius counts keys: q may lie as far below 0 as keys lie above, so it may pass 2^30, the limit of
+// positions.
+// CHECK-LABEL: attn.kernel @far
+attn.kernel @far heads(1) dim(64) q(f32) kv(f32) {
+  // expected-remark @+1 {{[Passed] FuseIntervals | Category:attn | Remark="mask is 1 interval a row"}}
+  attn.mask (%b, %h, %q, %k) {
+    // CHECK: arith.addi %{{.*}}, %c1073741826
+    %m = attn.window %q, %k right(1073741825)
+    attn.yield %m : i1
+  }
+}
+
+// CHECK-LABEL: attn.kernel @farthest
+attn.kernel @farthest heads(1) dim(64) q(f32) kv(f32) {
+  // expected-remark @+1 {{[Passed] FuseIntervals | Category:attn | Remark="mask is 1 interval a row"}}
+  attn.mask (%b, %h, %q, %k) {
+    // CHECK: arith.subi %{{.*}}, %c2147483647
+    // CHECK: arith.addi %{{.*}}, %c2147483648
+    %m = attn.window %q, %k left(2147483647) right(2147483647)
+    attn.yield %m : i1
+  }
+}

@@ -59,6 +59,9 @@ public:
   static Bound negInf();
   static Bound posInf();
   static Bound constant(int64_t value);
+  /// A number of keys, not a place among them, for sum and difference with a query: two positions
+  /// may lie up to 2^31 apart, to where it saturates.
+  static Bound distance(int64_t value);
   static Bound query();
   /// A value of the region (i32, or an index in range of positions) that does not depend on k,
   /// known to be >= `lowerBound` if given.
