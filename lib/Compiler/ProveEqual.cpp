@@ -172,10 +172,9 @@ std::string compiler::toString(const MaskComparison &comparison) {
   case proofs::Outcome::Refuted: {
     const proofs::Counterexample &example = *verdict.counterexample;
     std::string text = error + names + " are different masks: " + proofs::toString(example) + "\n" +
-                       first.place + ": note: the first is here\n" + first.place +
-                       ": note: batch file: " + example.batch;
-    if (example.secondBatch != example.batch)
-      text += "\n" + second.place + ": note: batch file of the second: " + example.secondBatch;
+                       first.place + ": note: the first is here";
+    for (const auto &[note, isSecond] : proofs::batchNotes(example))
+      text += "\n" + (isSecond ? second : first).place + ": note: " + note;
     return text;
   }
   case proofs::Outcome::Unknown:

@@ -44,7 +44,7 @@ Coded Unknowns::apply(const std::string &key, const std::string &name, ScalarTyp
           hi};
 }
 
-Coded Encoder::encodeUnknown(const Node &node) {
+Coded Encoder::encodeUnknown(const Node &node, const std::string &why) {
   std::vector<Coded> operands;
   std::string key(core::toString(node.op));
   key += "/" + std::to_string(node.imm);
@@ -54,7 +54,7 @@ Coded Encoder::encodeUnknown(const Node &node) {
   }
   if (node.op == Op::Alibi) // It reads the indices too.
     operands.insert(operands.end(), {world.q, world.k});
-  return unknowns.apply(key, std::string(core::toString(node.op)), node.type, operands);
+  return unknowns.apply(key, std::string(core::toString(node.op)) + why, node.type, operands);
 }
 
 //===----------------------------------------------------------------------===//
@@ -440,8 +440,12 @@ Coded Encoder::encodeNode(NodeId id) {
     return encodeLeaf(node);
   if (node.op >= Op::TableLoad && node.op <= Op::RowHi)
     return encodeTable(node);
-  if (node.op >= Op::Add && node.op <= Op::ShrU)
+  if (node.op >= Op::Add && node.op <= Op::ShrU) {
+    // A shift or an `and` of unknown numbers is hundreds of terms.
+    if (terms.isLarge())
+      return encodeUnknown(node, kTooLarge);
     return encodeInteger(node);
+  }
   if (node.op >= Op::CmpEq && node.op <= Op::CmpUge)
     return boolean(encodeCompare(node));
   if (node.op == Op::SExt || node.op == Op::ZExt || node.op == Op::Trunc)

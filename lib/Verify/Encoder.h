@@ -29,6 +29,9 @@ private:
   std::set<std::string> names;
 };
 
+/// Said of an operation that is not interpreted as the query has enough terms.
+inline constexpr const char *kTooLarge = " (the question is too large already)";
+
 class Encoder {
 public:
   Encoder(Terms &terms, World &world, Unknowns &unknowns, const core::MaskProgram &program)
@@ -59,13 +62,16 @@ private:
   Coded encodeProduct(core::ScalarType type, const Coded &a, const Coded &b);
   Term encodeCompare(const core::Node &node);
   Coded encodeCast(const core::Node &node);
-  Coded encodeUnknown(const core::Node &node);
+  /// `why`: for people, after the name of the operation.
+  Coded encodeUnknown(const core::Node &node, const std::string &why = "");
 
   void encodeLoop(core::NodeId id);
   std::vector<Coded> runBody(core::NodeId loop, const Coded &index,
                              const std::vector<Coded> &carried);
   bool unroll(core::NodeId id);
   bool quantify(core::NodeId id);
+  bool mayRun(Wide times) const;
+  std::string nameLoop(const core::Node &node) const;
   std::string describe(const core::Node &node) const;
   std::string serialize(core::NodeId loop, std::vector<core::NodeId> &outside) const;
 
@@ -87,6 +93,7 @@ private:
   core::EmissionOrder order;
   std::vector<Coded> values;
   std::map<core::NodeId, std::vector<Coded>> results; ///< of loops
+  Wide around = 1; ///< how often the body that is being encoded is, by the loops around it
 };
 
 } // namespace attn::proofs

@@ -7,7 +7,11 @@
 //   - in a query with limited lists, any other: unrolled up to a limit, which becomes a
 //     condition of the query unless it is above what the loop can reach;
 //   - a function, of which nothing is known, of what it reads.
+// Loops in loops multiply, so what is written out has a limit for all of them together, and none is
+// once the query is large.
 #include "Encoder.h"
+
+#include "llvm/Support/SaveAndRestore.h"
 
 #include <algorithm>
 #include <functional>
@@ -22,6 +26,13 @@ using core::ScalarType;
 /// Iterations of a loop that is written out; in the search for an example, too, if only constants
 /// bound it.
 static constexpr Wide kMaxIterations = 16, kMaxExampleIterations = 64;
+/// How often a body is written out because of all loops around it.
+static constexpr Wide kMaxTogether = 1024;
+
+/// Whether a body may be written out `times` times for each time that its loop is.
+bool Encoder::mayRun(Wide times) const {
+  return times * around <= kMaxTogether && !terms.isLarge();
+}
 
 std::vector<Coded> Encoder::runBody(NodeId loop, const Coded &index,
                                     const std::vector<Coded> &carried) {
@@ -61,9 +72,14 @@ bool Encoder::unroll(NodeId id) {
     bool isConstant = terms.asInteger(lower.term) && terms.asInteger(upper.term);
     if (!isConstant || iterations > kMaxExampleIterations) {
       iterations = *world.getOptions().maxRanges;
+      if (!mayRun(iterations))
+        return false;
       terms.require(terms.le(terms.sub(upper.term, lower.term), terms.integer(iterations * *step)));
     }
   }
+  if (!mayRun(iterations))
+    return false;
+  llvm::SaveAndRestore<Wide> inside(around, around * std::max<Wide>(iterations, 1));
   for (Wide i = 0; i < iterations; ++i) {
     Wide offset = i * *step;
     Coded index{terms.add(lower.term, terms.integer(offset)), lower.lo + offset,
@@ -72,6 +88,9 @@ bool Encoder::unroll(NodeId id) {
     std::vector<Coded> next = runBody(id, index, carried);
     for (size_t c = 0; c < carried.size(); ++c)
       carried[c] = select(runs, next[c], carried[c]);
+    // One body may have been too much.
+    if (terms.isLarge())
+      return false;
   }
   results[id] = std::move(carried);
   return true;
@@ -83,6 +102,10 @@ bool Encoder::quantify(NodeId id) {
   if (node.imm != 1 || node.type != ScalarType::Bool ||
       terms.asInteger(operand(node, 2).term) != Wide(1))
     return false;
+  // Both tries below encode the body twice.
+  if (!mayRun(4))
+    return false;
+  llvm::SaveAndRestore<Wide> inside(around, 4 * around);
   // If a set bit stays set, the loop is an or: with a clear bit the body yields what is or-ed. The
   // same with the bit turned round for an and.
   for (bool isOr : {true, false}) {
@@ -103,6 +126,19 @@ bool Encoder::quantify(NodeId id) {
     return true;
   }
   return false;
+}
+
+/// A loop that is not interpreted, for people.
+std::string Encoder::nameLoop(const Node &node) const {
+  std::string name = "scf.for";
+  auto lower = terms.asInteger(operand(node, 0).term),
+       upper = terms.asInteger(operand(node, 1).term),
+       step = terms.asInteger(operand(node, 2).term);
+  if (lower && upper && step && *step >= 1 && *lower < *upper)
+    name += " of " + proofs::toString((*upper - *lower + *step - 1) / *step) + " iterations";
+  if (around > 1)
+    name += " inside another";
+  return terms.isLarge() ? name + kTooLarge : name;
 }
 
 /// A node of a loop's body as text, apart from its operands.
@@ -177,7 +213,7 @@ void Encoder::encodeLoop(NodeId id) {
       operands.push_back(values[read]);
     std::vector<Coded> carried;
     for (size_t i = 0; i < static_cast<size_t>(node.imm); ++i)
-      carried.push_back(unknowns.apply(key + "#" + std::to_string(i), "for",
+      carried.push_back(unknowns.apply(key + "#" + std::to_string(i), nameLoop(node),
                                        typeOf(node.operands[3 + i]), operands));
     results[id] = std::move(carried);
   }

@@ -118,9 +118,8 @@ struct Reporter {
     case Outcome::Refuted: {
       const proofs::Counterexample &at = *verdict.counterexample;
       InFlightDiagnostic error = emitError(loc) << difference << ": " << proofs::toString(at);
-      error.attachNote() << "batch file: " << at.batch;
-      if (at.secondBatch != at.batch)
-        error.attachNote() << "batch file of the second: " << at.secondBatch;
+      for (const auto &[note, isSecond] : proofs::batchNotes(at))
+        error.attachNote() << note;
       return error;
     }
     case Outcome::Unknown:
@@ -282,6 +281,10 @@ public:
       auto kernel = module.lookupSymbol<KernelOp>(symbol);
       if (!kernel) {
         module.emitError() << "the module holds no attn.kernel @" << symbol;
+        return signalPassFailure();
+      }
+      if (llvm::is_contained(list, kernel)) {
+        module.emitError() << "kernel @" << symbol << " is to be compared with itself";
         return signalPassFailure();
       }
       list.push_back(kernel);

@@ -14,6 +14,7 @@
 #include "Solver.h"
 
 #include "attn/Core/MaskEval.h"
+#include "attn/Core/MaskProgramEmit.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -21,11 +22,15 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
+#include <functional>
+
 using namespace attn;
 using namespace attn::proofs;
 
 static constexpr unsigned kExampleRanges = 3;
 static constexpr int kRandomBatches = 40;
+/// Operations that the evaluator runs, at most, for one question to it.
+static constexpr double kMaxEvaluated = 5e7;
 
 const char *proofs::toString(Outcome outcome) {
   switch (outcome) {
@@ -48,6 +53,22 @@ std::string proofs::toString(const Counterexample &at) {
          said(at.before) + " and the second " + said(at.after) + " the element";
 }
 
+std::vector<std::pair<std::string, bool>> proofs::batchNotes(const Counterexample &at) {
+  auto note = [](const char *whose, const std::string &batch) {
+    std::string name = "batch file" + std::string(whose);
+    if (!batch.empty())
+      return name + ": " + batch;
+    return "the " + name + " is not shown: its tables hold more than " +
+           std::to_string(kMaxPrinted) + " numbers";
+  };
+  std::vector<std::pair<std::string, bool>> notes = {{note("", at.batch), false}};
+  if (at.secondBatch != at.batch)
+    notes.push_back({note(" of the second", at.secondBatch), true});
+  return notes;
+}
+
+static double costOf(const core::MaskProgram &program);
+
 namespace {
 
 class Prover {
@@ -56,7 +77,8 @@ public:
          const core::MaskProgram &after, Relation relation, bool scores,
          const ProveOptions &options)
       : context(context), before(before), after(after), relation(relation), scores(scores),
-        options(options), solver(options.solver, options.timeoutSeconds) {}
+        options(options), solver(options.solver, options.timeoutSeconds),
+        cost(scores ? 0 : costOf(before) + costOf(after)) {}
 
   Verdict run();
 
@@ -75,7 +97,7 @@ private:
   std::unique_ptr<Query> makeQuery(std::optional<unsigned> maxRanges);
   std::optional<Answer> dump(const std::string &text) const;
   Verdict verdictOf(const Answer &answer) const;
-  Verdict findExample(const std::string &otherwise);
+  Verdict findExample(const std::string &otherwise, const std::string &unknown);
   std::optional<Counterexample> replay(Scene scene) const;
   std::optional<Counterexample> sample() const;
   bool differ(bool x, bool y) const { return relation == Relation::Equal ? x != y : x && !y; }
@@ -87,6 +109,7 @@ private:
   bool scores;
   const ProveOptions &options;
   Solver solver;
+  double cost; ///< of one element, for the evaluator
 };
 
 } // namespace
@@ -171,7 +194,37 @@ Verdict Prover::verdictOf(const Answer &answer) const {
   return verdict;
 }
 
+/// Operations of one element, roughly: a loop whose bounds are no constants counts as 16 runs.
+static double costOf(const core::MaskProgram &program) {
+  if (program.mask < 0)
+    return 0;
+  const core::EmissionOrder order = core::emissionOrder(program, program.mask);
+  auto runsOf = [&](const core::Node &loop) -> double {
+    double bounds[3];
+    for (size_t i = 0; i < 3; ++i) {
+      const core::Node &bound = program.nodes[loop.operands[i]];
+      if (bound.op != core::Op::Const)
+        return 16;
+      bounds[i] = static_cast<double>(bound.imm);
+    }
+    return bounds[2] < 1 ? 0 : std::max(0.0, (bounds[1] - bounds[0]) / bounds[2]);
+  };
+  std::function<double(const std::vector<core::NodeId> &)> sum =
+      [&](const std::vector<core::NodeId> &nodes) {
+        double total = 0;
+        for (core::NodeId id : nodes) {
+          const core::Node &node = program.nodes[id];
+          total += node.op == core::Op::For ? 1 + runsOf(node) * sum(order.bodies[id]) : 1;
+        }
+        return total;
+      };
+  return sum(order.outside);
+}
+
+/// Nothing, too, if the masks take the evaluator too long.
 std::optional<Counterexample> Prover::replay(Scene scene) const {
+  if (cost > kMaxEvaluated)
+    return std::nullopt;
   for (const core::MaskProgram *program : {&before, &after})
     addDocumentViews(scene, *program, options.documentViews);
   std::optional<core::Batch> batches[2] = {makeBatch(scene, before), makeBatch(scene, after)};
@@ -186,8 +239,14 @@ std::optional<Counterexample> Prover::replay(Scene scene) const {
       bool keepX = x.keep(b, h, core::QueryPos(q), core::KeyPos(k));
       bool keepY = y.keep(b, h, core::QueryPos(q), core::KeyPos(k));
       if (differ(keepX, keepY))
-        return Counterexample{
-            scene.b, scene.h, q, k, keepX, keepY, toJson(scene, before), toJson(scene, after)};
+        return Counterexample{scene.b,
+                              scene.h,
+                              q,
+                              k,
+                              keepX,
+                              keepY,
+                              toJson(scene, before).value_or(""),
+                              toJson(scene, after).value_or("")};
     }
   return std::nullopt;
 }
@@ -196,15 +255,21 @@ std::optional<Counterexample> Prover::sample() const {
   if (scores)
     return std::nullopt;
   std::mt19937 random(1);
-  for (int i = 0; i < kRandomBatches; ++i)
-    if (auto found =
-            replay(makeRandomScene(random, {&before, &after}, options.heads, options.kvHeads)))
+  double evaluated = 0;
+  for (int i = 0; i < kRandomBatches; ++i) {
+    Scene scene = makeRandomScene(random, {&before, &after}, options.heads, options.kvHeads);
+    evaluated += cost * static_cast<double>(scene.queryLen * scene.seqLen);
+    if (evaluated > kMaxEvaluated)
+      break;
+    if (auto found = replay(std::move(scene)))
       return found;
+  }
   return std::nullopt;
 }
 
-/// Looks for an example; without one the outcome is unknown, because of `otherwise`.
-Verdict Prover::findExample(const std::string &otherwise) {
+/// Looks for an example; without one the outcome is unknown, because of `otherwise`, or of what
+/// came up here and `unknown`.
+Verdict Prover::findExample(const std::string &otherwise, const std::string &unknown) {
   Verdict verdict;
   verdict.outcome = Outcome::Unknown;
   verdict.reason = otherwise;
@@ -212,13 +277,14 @@ Verdict Prover::findExample(const std::string &otherwise) {
     return verdict;
   struct Box {
     int64_t size;
-    bool values;
+    bool positions, values;
   };
-  for (Box box : {Box{3, true}, Box{6, true}, Box{12, true}, Box{12, false}, Box{0, false}}) {
+  for (Box box : {Box{3, true, true}, Box{6, true, true}, Box{12, true, true}, Box{12, true, false},
+                  Box{12, false, false}, Box{1000, false, false}, Box{0, false, false}}) {
     std::unique_ptr<Query> query = makeQuery(kExampleRanges);
     query->terms.require(query->differ);
     if (box.size)
-      query->world.box(box.size, box.values);
+      query->world.box(box.size, box.positions, box.values);
     Observations seen = query->world.observe();
     std::string text = query->terms.exportText();
     std::optional<Answer> fault = dump(text);
@@ -226,12 +292,18 @@ Verdict Prover::findExample(const std::string &otherwise) {
     if (answer.kind == Answer::Unsat)
       continue;
     if (answer.kind != Answer::Sat) {
-      verdict.reason = verdictOf(answer).reason;
+      verdict.reason = verdictOf(answer).reason + (unknown.empty() ? "" : "; " + unknown);
       break;
     }
-    std::optional<Scene> scene = makeScene(seen, answer.model, options.heads, options.kvHeads);
-    if (scene)
-      verdict.counterexample = replay(*scene);
+    std::optional<Scene> scene;
+    // Without a limit, the keys behind k may be millions.
+    for (bool fewKeys : {true, false}) {
+      if (verdict.counterexample || (fewKeys && box.size))
+        continue;
+      scene = makeScene(seen, answer.model, options.heads, options.kvHeads, fewKeys);
+      if (scene)
+        verdict.counterexample = replay(*scene);
+    }
     if (verdict.counterexample) {
       verdict.outcome = Outcome::Refuted;
       verdict.reason.clear();
@@ -264,7 +336,7 @@ Verdict Prover::run() {
   }
   std::string unknown;
   for (const std::string &name : query->unknowns.getNames())
-    unknown += (unknown.empty() ? "" : ", ") + name;
+    unknown += (unknown.empty() ? "not interpreted: " : ", ") + name;
   query->terms.require(query->differ);
   const std::vector<std::string> texts = {makeRules(kExampleRanges)->terms.exportText(),
                                           query->terms.exportText()};
@@ -292,11 +364,12 @@ Verdict Prover::run() {
     return findExample(
         unknown.empty() ? "the solver says that they differ, but finds no example with at most " +
                               std::to_string(kExampleRanges) + " ranges"
-                        : "not interpreted: " + unknown);
+                        : unknown,
+        unknown);
   verdict = verdictOf(rules.kind == Answer::Sat ? answer : rules);
   if (verdict.outcome == Outcome::NotChecked)
     return verdict;
-  return findExample(verdict.reason);
+  return findExample(verdict.reason + (unknown.empty() ? "" : "; " + unknown), unknown);
 }
 
 Verdict proofs::proveMasks(mlir::MLIRContext *context, const core::MaskProgram &before,

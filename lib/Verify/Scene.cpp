@@ -3,6 +3,8 @@
 
 #include "attn/Core/IndexSpaces.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -38,7 +40,7 @@ static std::vector<int32_t> makeDocuments(int64_t length, int64_t q, int64_t k, 
 
 std::optional<Scene> proofs::makeScene(const Observations &seen,
                                        const std::map<std::string, Wide> &model, int64_t heads,
-                                       int64_t kvHeads) {
+                                       int64_t kvHeads, bool fewKeys) {
   auto read = [&](const std::string &name) {
     auto found = model.find(name);
     return found == model.end() ? int64_t(0) : static_cast<int64_t>(found->second);
@@ -50,7 +52,7 @@ std::optional<Scene> proofs::makeScene(const Observations &seen,
   scene.h = read(seen.h);
   scene.q = scene.contextLen = read(seen.q);
   scene.k = read(seen.k);
-  scene.seqLen = read(seen.seqLen);
+  scene.seqLen = fewKeys ? scene.k + 1 : read(seen.seqLen);
   if (scene.b > 1000)
     return std::nullopt;
   for (const auto &[name, symbol] : seen.params) {
@@ -69,6 +71,11 @@ std::optional<Scene> proofs::makeScene(const Observations &seen,
     }
   }
   for (const auto &[name, document] : seen.documents) {
+    if (!document.isRead) {
+      // Only to be written, if it can be.
+      scene.documents[name].resize(static_cast<size_t>(std::min(scene.seqLen, kMaxPrinted + 1)));
+      continue;
+    }
     if (scene.seqLen > kMaxElements)
       return std::nullopt;
     std::optional<std::pair<int64_t, int64_t>> extent;
@@ -79,12 +86,23 @@ std::optional<Scene> proofs::makeScene(const Observations &seen,
   }
   for (const auto &[name, table] : seen.tables) {
     Scene::Table &entry = scene.tables[name];
+    std::vector<int64_t> extents;
     for (const std::string &extent : table.extents)
-      entry.extents.push_back(read(extent));
+      extents.push_back(read(extent));
+    for (bool isKeys : table.isKeys)
+      entry.extents.push_back(isKeys ? scene.seqLen : 1);
     for (const auto &one : table.reads) {
       std::vector<int64_t> indices;
-      for (const std::string &index : one.indices)
+      bool inside = true;
+      for (const std::string &index : one.indices) {
         indices.push_back(read(index));
+        inside &= 0 <= indices.back() && indices.back() < extents[indices.size() - 1];
+      }
+      // Reads outside stay outside of a smaller table.
+      if (!inside)
+        continue;
+      for (size_t d = 0; d < indices.size(); ++d)
+        entry.extents[d] = std::max(entry.extents[d], indices[d] + 1);
       entry.elements[indices] = read(one.value);
     }
   }
@@ -94,6 +112,27 @@ std::optional<Scene> proofs::makeScene(const Observations &seen,
 //===----------------------------------------------------------------------===//
 // At random
 //===----------------------------------------------------------------------===//
+
+/// Whether a parameter says how long a loop is.
+static bool hasLoopOverParam(const core::MaskProgram &program) {
+  std::vector<core::NodeId> open;
+  for (const core::Node &node : program.nodes)
+    if (node.op == core::Op::For)
+      open.insert(open.end(), node.operands.begin(), node.operands.begin() + 2);
+  std::vector<bool> seen(program.nodes.size());
+  while (!open.empty()) {
+    core::NodeId id = open.back();
+    open.pop_back();
+    if (seen[static_cast<size_t>(id)])
+      continue;
+    seen[static_cast<size_t>(id)] = true;
+    const core::Node &node = program.nodes[id];
+    if (node.op == core::Op::Param)
+      return true;
+    open.insert(open.end(), node.operands.begin(), node.operands.end());
+  }
+  return false;
+}
 
 Scene proofs::makeRandomScene(std::mt19937 &random,
                               const std::vector<const core::MaskProgram *> &programs, int64_t heads,
@@ -109,6 +148,8 @@ Scene proofs::makeRandomScene(std::mt19937 &random,
   scene.seqLen = pick(1, 9);
   scene.queryLen = 11;
   scene.contextLen = scene.q = -2;
+  bool mayBeHuge = llvm::none_of(
+      programs, [](const core::MaskProgram *program) { return hasLoopOverParam(*program); });
   for (const core::MaskProgram *program : programs) {
     for (const core::ParamDecl &param : program->params) {
       auto [entry, isNew] = scene.params.try_emplace(param.name);
@@ -117,7 +158,7 @@ Scene proofs::makeRandomScene(std::mt19937 &random,
       entry->second.f = static_cast<double>(pick(-4, 4)) / 2;
       int64_t low = param.minValue.value_or(-3);
       int64_t huge = param.type == ScalarType::I64 ? INT64_MAX : INT32_MAX;
-      entry->second.i = pick(0, 7) == 0 ? huge : pick(low, low + 8);
+      entry->second.i = pick(0, 7) == 0 && mayBeHuge ? huge : pick(low, low + 8);
     }
     for (const core::TableDecl &table : program->tables) {
       if (table.kind == TableKind::Ranges && !scene.ranges.count(table.name)) {
@@ -346,6 +387,14 @@ static std::string rangesText(const Scene &scene, const std::string &name) {
   return text;
 }
 
+/// Numbers that tableText writes.
+static int64_t countNumbers(const Scene &scene, const core::TableDecl &table) {
+  if (table.kind == TableKind::Plain)
+    return totalOf(extentsOf(scene, table));
+  auto known = scene.documents.find(table.name);
+  return known == scene.documents.end() ? 0 : static_cast<int64_t>(known->second.size());
+}
+
 static std::string tableText(const Scene &scene, const core::TableDecl &table) {
   if (table.kind == TableKind::Ranges)
     return perRequest(scene, rangesText(scene, table.name));
@@ -358,13 +407,16 @@ static std::string tableText(const Scene &scene, const core::TableDecl &table) {
   }
   std::vector<int64_t> extents = extentsOf(scene, table), at;
   std::string text;
-  if (totalOf(extents) > 1000)
-    return "null";
   addElements(text, scene, table, extents, at);
   return text;
 }
 
-std::string proofs::toJson(const Scene &scene, const core::MaskProgram &program) {
+std::optional<std::string> proofs::toJson(const Scene &scene, const core::MaskProgram &program) {
+  int64_t numbers = 0;
+  for (const core::TableDecl &table : program.tables)
+    numbers += table.kind == TableKind::QueryRanges ? 0 : countNumbers(scene, table);
+  if (numbers > kMaxPrinted)
+    return std::nullopt;
   std::string text = "{\"requests\": [";
   for (int64_t i = 0; i < scene.b; ++i)
     text += "{\"query_len\": 0, \"seq_len\": 0}, ";

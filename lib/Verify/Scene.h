@@ -9,6 +9,7 @@
 
 #include "attn/Core/Batch.h"
 #include "attn/Core/MaskProgram.h"
+#include "attn/Verify/Prove.h"
 
 #include <map>
 #include <optional>
@@ -34,9 +35,10 @@ struct Scene {
   std::map<std::string, Table> tables;
 };
 
-/// The scene that a model describes; nothing if it is too large to be one.
+/// The scene that a model describes; nothing if it is too large to be one. Tables are as small as
+/// what is read of them allows. `fewKeys`: no keys behind k, which may make another mask of it.
 std::optional<Scene> makeScene(const Observations &seen, const std::map<std::string, Wide> &model,
-                               int64_t heads, int64_t kvHeads);
+                               int64_t heads, int64_t kvHeads, bool fewKeys);
 
 /// A random small scene with everything that the programs declare.
 Scene makeRandomScene(std::mt19937 &random, const std::vector<const core::MaskProgram *> &programs,
@@ -49,8 +51,9 @@ void addDocumentViews(Scene &scene, const core::MaskProgram &program,
 /// The batch of a scene for one program; nothing if a table would be too large.
 std::optional<core::Batch> makeBatch(const Scene &scene, const core::MaskProgram &program);
 
-/// The scene as one line of a batch file (docs/batch.md) for a kernel with these declarations.
-std::string toJson(const Scene &scene, const core::MaskProgram &program);
+/// The scene as one line of a batch file (docs/batch.md) for a kernel with these declarations;
+/// nothing if its tables hold more than kMaxPrinted numbers.
+std::optional<std::string> toJson(const Scene &scene, const core::MaskProgram &program);
 
 } // namespace attn::proofs
 

@@ -4,7 +4,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
@@ -41,7 +40,7 @@ Solver::Solver(const std::string &program, unsigned timeoutSeconds)
     : wanted(program.empty() ? "z3" : program), timeoutSeconds(timeoutSeconds) {
   if (auto found = llvm::sys::findProgramByName(wanted)) {
     path = *found;
-  } else if (program.empty()) {
+  } else if (program.empty() || program == kHelper) {
     std::string self = llvm::sys::fs::getMainExecutable(nullptr, reinterpret_cast<void *>(&here));
     StringRef folder = llvm::sys::path::parent_path(self);
     if (auto helper = llvm::sys::findProgramByName(kHelper, {folder}))
@@ -64,27 +63,32 @@ static std::vector<std::string> argumentsFor(StringRef path, unsigned timeoutSec
 
 namespace {
 
-/// Files in the temporary folder that are gone at the end.
+/// Open files in the temporary folder without a name, so that nothing is left there however this
+/// process ends.
 struct TemporaryFiles {
-  llvm::SmallString<128> input, output;
+  int input = -1, output = -1;
 
   bool create(StringRef text) {
-    int fd = -1;
-    if (llvm::sys::fs::createTemporaryFile("attn-query", "smt2", fd, input))
+    if (!open("attn-query", input) || !open("attn-answer", output))
       return false;
-    llvm::raw_fd_ostream stream(fd, /*shouldClose=*/true);
+    llvm::raw_fd_ostream stream(input, /*shouldClose=*/false);
     stream << text;
-    stream.close();
-    if (stream.has_error()) {
-      stream.clear_error();
-      return false;
-    }
-    return !llvm::sys::fs::createTemporaryFile("attn-answer", "txt", output);
+    stream.flush();
+    bool written = !stream.has_error();
+    stream.clear_error();
+    return written && ::lseek(input, 0, SEEK_SET) == 0;
   }
   ~TemporaryFiles() {
-    for (llvm::SmallString<128> *file : {&input, &output})
-      if (!file->empty())
-        llvm::sys::fs::remove(*file);
+    for (int file : {input, output})
+      if (file >= 0)
+        ::close(file);
+  }
+
+private:
+  static bool open(StringRef prefix, int &file) {
+    llvm::SmallString<128> path;
+    return !llvm::sys::fs::createTemporaryFile(prefix, "", file, path) &&
+           !llvm::sys::fs::remove(path);
   }
 };
 
@@ -98,15 +102,15 @@ struct Run {
 
 /// Starts the program in a process group of its own, so that what it starts ends with it.
 static std::optional<pid_t> start(const std::string &path, const std::vector<std::string> &options,
-                                  TemporaryFiles &files, int &error) {
+                                  const TemporaryFiles &files, int &error) {
   std::vector<char *> argv = {const_cast<char *>(path.c_str())};
   for (const std::string &option : options)
     argv.push_back(const_cast<char *>(option.c_str()));
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, files.input.c_str(), O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, files.output.c_str(), O_WRONLY | O_TRUNC, 0);
+  posix_spawn_file_actions_adddup2(&actions, files.input, 0);
+  posix_spawn_file_actions_adddup2(&actions, files.output, 1);
   posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -121,9 +125,23 @@ static std::optional<pid_t> start(const std::string &path, const std::vector<std
   return pid;
 }
 
-static bool isTooLong(const char *file) {
+static bool isTooLong(int file) {
   struct stat status;
-  return ::stat(file, &status) == 0 && status.st_size > kMaxOutput;
+  return ::fstat(file, &status) == 0 && status.st_size > kMaxOutput;
+}
+
+/// What the file holds, from its start.
+static std::string readAll(int file) {
+  std::string text;
+  char piece[4096];
+  while (true) {
+    ssize_t got = ::pread(file, piece, sizeof(piece), static_cast<off_t>(text.size()));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return text;
+    text.append(piece, static_cast<size_t>(got));
+  }
 }
 
 static Run run(const std::string &path, unsigned timeoutSeconds, StringRef text) {
@@ -149,7 +167,7 @@ static Run run(const std::string &path, unsigned timeoutSeconds, StringRef text)
   for (int pause = 1; !done; pause = std::min(pause + 1, 10)) {
     pid_t got = ::waitpid(*pid, &status, WNOHANG);
     done = got == *pid || (got < 0 && errno != EINTR);
-    tooLong = isTooLong(files.output.c_str());
+    tooLong = isTooLong(files.output);
     if (done || tooLong || std::chrono::steady_clock::now() >= end)
       break;
     std::this_thread::sleep_for(std::chrono::milliseconds(pause));
@@ -163,8 +181,7 @@ static Run run(const std::string &path, unsigned timeoutSeconds, StringRef text)
                             : "no answer within " + std::to_string(timeoutSeconds) + " s";
     return result;
   }
-  auto buffer = llvm::MemoryBuffer::getFile(files.output);
-  result.output = buffer ? (*buffer)->getBuffer().str() : "";
+  result.output = readAll(files.output);
   if (StringRef(result.output).trim().ends_with("timeout")) {
     result.failure = Answer::TimeOut;
     result.detail = "no answer within " + std::to_string(timeoutSeconds) + " s";

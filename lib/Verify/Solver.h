@@ -32,7 +32,8 @@ struct Answer {
 
 class Solver {
 public:
-  /// `program`: path or name; empty: z3 of PATH, else attn-smt beside this program.
+  /// `program`: path or name; empty: z3 of PATH, else attn-smt beside this program, where
+  /// "attn-smt" is looked for too.
   Solver(const std::string &program, unsigned timeoutSeconds);
 
   /// Are the assertions of each text satisfiable? One answer for each.

@@ -36,6 +36,7 @@ Terms::Terms(MLIRContext *context)
 }
 
 Term Terms::shared(StringRef tag, ArrayRef<Term> operands, llvm::function_ref<Term()> make) {
+  ++asked;
   auto [entry, isNew] = tags.try_emplace(tag.str(), nullptr);
   if (isNew)
     entry->second = &entry->first;

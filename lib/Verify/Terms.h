@@ -30,6 +30,9 @@ std::string toString(Wide value);
 /// A boolean or integer term of one query.
 using Term = mlir::Value;
 
+/// A query for which more terms were asked takes no more large ones (Terms::isLarge).
+inline constexpr size_t kMaxTerms = 100000;
+
 class Terms {
 public:
   explicit Terms(mlir::MLIRContext *context);
@@ -71,6 +74,10 @@ public:
 
   void require(Term condition);
 
+  /// Whether more than kMaxTerms were asked for, shared ones each time. To be looked at before
+  /// many more are made: nothing else stops them.
+  bool isLarge() const { return asked > kMaxTerms; }
+
   /// Gives `term` a name that a model can be asked for.
   std::string nameIt(Term term);
 
@@ -97,6 +104,7 @@ private:
   llvm::DenseMap<Term, bool> booleans;
   std::map<const void *, Wide> integers;
   unsigned names = 0;
+  size_t asked = 0;
 };
 
 } // namespace attn::proofs

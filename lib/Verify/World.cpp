@@ -3,11 +3,16 @@
 
 #include "attn/Core/IndexSpaces.h"
 
+#include <algorithm>
+
 using namespace attn;
 using namespace attn::proofs;
 using core::kPositionLimit;
 using core::ScalarType;
 using core::TableKind;
+
+/// Largest request of a small batch.
+static constexpr int64_t kMaxBoxRequest = 3;
 
 Wide proofs::minOf(ScalarType type) { return -(Wide(1) << (core::bitWidth(type) - 1)); }
 Wide proofs::maxOf(ScalarType type) { return (Wide(1) << (core::bitWidth(type) - 1)) - 1; }
@@ -130,6 +135,7 @@ void World::addDocumentRow(const core::TableDecl &source) {
   Coded hi = symbol("doc_hi", -kPositionLimit, kPositionLimit);
   rows[source.name] = {lo, hi};
   Document &document = documents[source.name];
+  document.isRead = true;
   document.lo = lo.term;
   document.hi = hi.term;
   Term empty = terms.land(terms.equal(lo.term, terms.integer(kPositionLimit)),
@@ -227,8 +233,13 @@ std::pair<Coded, Coded> World::row(const core::TableDecl &source) const {
   return rows.at(source.name);
 }
 
-Term World::inDocument(const core::TableDecl &table) const {
-  const Document &document = documents.at(table.name);
+Term World::inDocument(const core::TableDecl &table) {
+  Document &document = documents.at(table.name);
+  document.isRead = true;
+  return sameDocument(document);
+}
+
+Term World::sameDocument(const Document &document) const {
   return terms.land(isInDocuments(q.term),
                     terms.equal(documentId(document, q.term), documentId(document, k.term)));
 }
@@ -237,6 +248,7 @@ Coded World::element(const core::TableDecl &table, const std::vector<Coded> &ind
   if (auto view = options.documentViews.find(table.name); view != options.documentViews.end()) {
     Term at = indices[1].term;
     bool isFlag = table.element == ScalarType::I8;
+    documents.at(view->second).isRead = true;
     Term value = isFlag ? terms.integer(1) : documentId(documents.at(view->second), at);
     return {terms.ite(isInDocuments(at), value, terms.integer(0)), minOf(table.element),
             maxOf(table.element)};
@@ -284,7 +296,8 @@ Observations World::observe() {
   }
   for (const auto &[name, entry] : documents) {
     Observations::Document &document = seen.documents[name];
-    document.sameAsKey = terms.nameIt(inDocument(decls.at(name)));
+    document.isRead = entry.isRead;
+    document.sameAsKey = terms.nameIt(sameDocument(entry));
     if (entry.lo) {
       document.lo = terms.nameIt(entry.lo);
       document.hi = terms.nameIt(entry.hi);
@@ -294,6 +307,9 @@ Observations World::observe() {
     Observations::Table &table = seen.tables[name];
     for (Term extent : entry.extents)
       table.extents.push_back(terms.nameIt(extent));
+    for (core::TableDim dim : entry.decl.dims)
+      if (!isImplicit(dim))
+        table.isKeys.push_back(dim == core::TableDim::K);
     for (const auto &[indices, value] : entry.reads) {
       Observations::Table::Read read;
       for (Term index : indices)
@@ -334,19 +350,22 @@ std::vector<std::string> Observations::names() const {
   return all;
 }
 
-void World::box(int64_t size, bool values) {
+void World::box(int64_t size, bool positions, bool values) {
   auto limit = [&](Term term, int64_t low) {
     terms.require(terms.between(terms.integer(low), term, terms.integer(size)));
   };
-  limit(b.term, 0);
-  limit(h.term, 0);
-  limit(q.term, -1);
+  // A table with a dim of requests is that much larger.
+  terms.require(terms.le(b.term, terms.integer(std::min(size, kMaxBoxRequest))));
+  if (positions) {
+    limit(h.term, 0);
+    limit(q.term, -1);
+  }
   terms.require(terms.le(seqLen, terms.integer(size + 1)));
   for (const auto &[name, value] : params)
     if (values && paramDecls.at(name).type != ScalarType::F32)
       limit(value.term, -1);
   for (const auto &[name, entry] : ranges)
-    for (unsigned i = 0; i < *options.maxRanges; ++i)
+    for (unsigned i = 0; positions && i < *options.maxRanges; ++i)
       terms.require(
           terms.le(rangeBounds(decls.at(name), terms.integer(i)).second.term, terms.integer(size)));
   for (const auto &[name, entry] : tables) {

@@ -34,12 +34,14 @@ struct Observations {
   };
   std::map<std::string, Ranges> ranges;
   struct Document {
+    bool isRead = false;   ///< by a mask
     std::string sameAsKey; ///< whether the query's document is the key's
     std::string lo, hi;    ///< of the query's document
   };
   std::map<std::string, Document> documents;
   struct Table {
     std::vector<std::string> extents; ///< one for each dim that is no index of the row
+    std::vector<bool> isKeys;         ///< of these dims: spans the keys
     struct Read {
       std::vector<std::string> indices;
       std::string value;
@@ -81,7 +83,7 @@ public:
   std::pair<Coded, Coded> rangeBounds(const core::TableDecl &table, Term index) const;
   /// Half-open row of a table that is built from `source`.
   std::pair<Coded, Coded> row(const core::TableDecl &source) const;
-  Term inDocument(const core::TableDecl &table) const;
+  Term inDocument(const core::TableDecl &table);
   /// `indices`: one for each dim; those of implicit dims are ignored.
   Coded element(const core::TableDecl &table, const std::vector<Coded> &indices);
 
@@ -91,9 +93,10 @@ public:
 
   /// Names what a model has to say; once, after all reads. Needs maxRanges.
   Observations observe();
-  /// Requires every position to lie in [-1, size], and every parameter and element of a table too
-  /// if `values`.
-  void box(int64_t size, bool values);
+  /// Requires a small batch: at most size + 1 keys and elements along a dim of a table.
+  /// `positions`: and q and the bounds of ranges in [-1, size]; `values`: and every parameter and
+  /// element of a table.
+  void box(int64_t size, bool positions, bool values);
 
   const WorldOptions &getOptions() const { return options; }
 
@@ -103,6 +106,7 @@ private:
   };
   struct Document {
     Term id, lo, hi;
+    bool isRead = false;
   };
   struct Plain {
     core::TableDecl decl;
@@ -124,6 +128,7 @@ private:
   /// Id of the document at a position of the table.
   Term documentId(const Document &document, Term position) const;
   Term isInDocuments(Term position) const;
+  Term sameDocument(const Document &document) const;
 
   Terms &terms;
   WorldOptions options;

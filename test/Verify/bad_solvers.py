@@ -163,7 +163,8 @@ def main():
         if args.attn_smt:
             expect("attn-smt", EQUAL, "proved: @x and @y are the same mask", code=0, env=nowhere)
             expect("attn-smt, unequal", UNEQUAL, "different masks: at b = 0", env=nowhere)
-            expect("attn-smt by name", EQUAL, "proved: @x and @y", ["--solver=" + args.attn_smt], code=0)
+            expect("attn-smt by path", EQUAL, "proved: @x and @y", ["--solver=" + args.attn_smt], code=0)
+            expect("attn-smt by name", EQUAL, "proved: @x and @y", ["--solver=attn-smt"], code=0, env=nowhere)
             for option, text, code, said in [
                     ("-T:1", CUBES, 0, "timeout"), ("-in", "(check-sat)", 0, "sat"),
                     ("-in", "(assert what)", 1, "(error "), ("-T:none", "", 2, "expected -in or -T:")]:
@@ -173,6 +174,23 @@ def main():
                     failures.append("attn-smt " + option)
                     print("error: attn-smt %s: expected status %d and '%s', got %d: %s"
                           % (option, code, said, done.returncode, done.stdout))
+        # Nothing stays in the temporary folder, even if the tool is killed while it waits.
+        temporary = os.path.join(folder, "temporary")
+        os.mkdir(temporary)
+        asked = solver("asked", "#!/bin/sh\ntouch \"$0.asked\"\nsleep 20\n")
+        waits = subprocess.Popen([args.attn_opt, "-", "--attn-prove-equal=@x,@y", asked], stdin=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL, env=dict(os.environ, TMPDIR=temporary))
+        waits.stdin.write(EQUAL.encode())
+        waits.stdin.close()
+        end = time.time() + 20
+        while not os.path.exists(os.path.join(folder, "asked.asked")) and time.time() < end:
+            time.sleep(0.05)
+        left = os.listdir(temporary)
+        waits.kill()
+        waits.wait()
+        if left or time.time() >= end:
+            failures.append("temporary files")
+            print("error: temporary files: expected none while a solver runs, got %s" % left)
         alone = shutil.copy(args.attn_opt, os.path.join(folder, "attn-opt"))
         expect("no solver anywhere", EQUAL, "not checked: @x and @y are the same mask for every batch: no solver 'z3'",
                env=nowhere, tool=alone)

@@ -20,6 +20,15 @@
 // RUN: not attn-opt %t/equal.mlir --attn-verify-rewrites '--solver=a"b' 2>&1 | FileCheck %s --check-prefix=QUOTE
 // ONE: attn-opt: error: --attn-prove-equal: expected two kernels or more, got 1
 // NONE: error: the module holds no attn.kernel @none
+// RUN: not attn-opt %t/equal.mlir --attn-prove-equal=@scan,@table, 2>&1 | FileCheck %s --check-prefix=COMMA
+// RUN: not attn-opt %t/equal.mlir '--attn-prove-equal=@scan, @table' 2>&1 | FileCheck %s --check-prefix=SPACE
+// RUN: not attn-opt %t/equal.mlir --attn-prove-equal=@scan,@scan 2>&1 | FileCheck %s --check-prefix=ITSELF
+// RUN: not attn-opt %t/equal.mlir --pass-pipeline='builtin.module(attn-tv-prove-equal{kernels=@scan,scan})' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=PASS
+// COMMA: attn-opt: error: --attn-prove-equal: expected @name,@name,..., got '@scan,@table,'
+// SPACE: attn-opt: error: --attn-prove-equal: expected @name,@name,..., got '@scan, @table'
+// ITSELF: attn-opt: error: --attn-prove-equal: kernel @scan is to be compared with itself
+// PASS: error: kernel @scan is to be compared with itself
 // USELESS: attn-opt: error: --solver has no meaning without --attn-verify-rewrites or --attn-prove-equal
 // MAYBE: attn-opt: error: --attn-verify-rewrites: expected no value or strict, got 'maybe'
 // ANY: error: not checked: the rewrite keeps the mask: no solver 'no-such-solver'

@@ -65,9 +65,9 @@ static cl::opt<std::string>
            cl::desc("The solver of --verify and --prove-equal: reads SMT-LIB (default: z3 of PATH, "
                     "else attn-smt)"),
            cl::cat(category));
-static cl::opt<unsigned>
-    solverTimeout("solver-timeout", cl::value_desc("seconds"), cl::init(10),
-                  cl::desc("Limit of each question to the solver (default 10)"), cl::cat(category));
+static cl::opt<unsigned> solverTimeout("solver-timeout", cl::value_desc("seconds"), cl::init(10),
+                                       cl::desc("Limit of each run of the solver (default 10)"),
+                                       cl::cat(category));
 static cl::opt<std::string> proveEqual(
     "prove-equal", cl::value_desc("@a,@b | file"),
     cl::desc(
@@ -256,6 +256,9 @@ static std::string checkProveOptions() {
     if (option->getNumOccurrences())
       return (option->ArgStr.size() == 1 ? "-" : "--") + option->ArgStr.str() +
              " has no meaning with --prove-equal, nothing is compiled";
+  if (proveEqual.getNumOccurrences() > 1)
+    return "--prove-equal: expected once, got it " +
+           std::to_string(proveEqual.getNumOccurrences()) + " times";
   if (input == "-" && proveEqual == "-")
     return "--prove-equal: only one of two specs can be read from standard input";
   return "";

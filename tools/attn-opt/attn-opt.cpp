@@ -12,6 +12,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ToolOutputFile.h"
 
@@ -33,7 +34,7 @@ static cl::opt<std::string>
     solver("solver", cl::value_desc("program"),
            cl::desc("Reads SMT-LIB on standard input (default: z3 of PATH, else attn-smt)"));
 static cl::opt<unsigned> solverTimeout("solver-timeout", cl::value_desc("seconds"), cl::init(10),
-                                       cl::desc("Limit of each question (default 10)"));
+                                       cl::desc("Limit of each run of the solver (default 10)"));
 static cl::opt<std::string> dumpSmt("dump-smt", cl::value_desc("folder"),
                                     cl::desc("Keep each question as an SMT-LIB file"));
 
@@ -97,6 +98,14 @@ static llvm::LogicalResult runMain(int argc, char **argv, mlir::DialectRegistry 
 static std::string checkOptions() {
   if (verifyRewrites.getNumOccurrences() && !verifyRewrites.empty() && verifyRewrites != "strict")
     return "--attn-verify-rewrites: expected no value or strict, got '" + verifyRewrites + "'";
+  for (const std::string &name : proveEqual) {
+    llvm::StringRef symbol = name;
+    if (!symbol.consume_front("@") || symbol.empty())
+      return "--attn-prove-equal: expected @name,@name,..., got '" + llvm::join(proveEqual, ",") +
+             "'";
+    if (llvm::count(proveEqual, name) > 1)
+      return "--attn-prove-equal: kernel " + name + " is to be compared with itself";
+  }
   if (proveEqual.getNumOccurrences() && proveEqual.size() < 2)
     return "--attn-prove-equal: expected two kernels or more, got " +
            std::to_string(proveEqual.size());

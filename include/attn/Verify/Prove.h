@@ -10,6 +10,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace mlir {
 class MLIRContext;
@@ -30,11 +32,18 @@ const char *toString(Outcome outcome);
 struct Counterexample {
   int64_t b = 0, h = 0, q = 0, k = 0;
   bool before = false, after = false; ///< keep, or for scores: equal ones are not told apart
-  std::string batch;                  ///< a batch file with one query, for the first mask's kernel
-  std::string secondBatch;            ///< the same for the second's, which may declare other names
+  /// A batch file with one query, for the first mask's kernel; empty if its tables hold more than
+  /// kMaxPrinted numbers.
+  std::string batch;
+  std::string secondBatch; ///< the same for the second's, which may declare other names
 };
+/// Numbers in the tables of a batch file that is shown.
+inline constexpr int64_t kMaxPrinted = 4096;
 /// "at b = 0, h = 0, q = 3, k = 1 the first keeps and the second drops the element".
 std::string toString(const Counterexample &counterexample);
+/// What to say of the batches: "batch file: {...}", or that it is too large; and the same for the
+/// second if that is another. Each with whether it is the second's.
+std::vector<std::pair<std::string, bool>> batchNotes(const Counterexample &counterexample);
 
 struct Verdict {
   Outcome outcome = Outcome::NotChecked;
@@ -48,7 +57,7 @@ enum class Relation {
 };
 
 struct ProveOptions {
-  std::string solver;           ///< path or name; empty: z3 of PATH, else attn-smt
+  std::string solver;           ///< path or name; empty: z3 of PATH, else attn-smt beside it
   unsigned timeoutSeconds = 10; ///< of each process, which answers one or two questions
   std::string dumpDir;          ///< folder for the questions as files; empty: none are kept
   int64_t heads = 1, kvHeads = 1;
