@@ -134,7 +134,7 @@ Status TableBinder::checkOffsets(size_t table, const std::vector<int64_t> &offse
 /// Judges one range; `live` tells whether it is scheduled and not degenerate.
 Status TableBinder::checkRange(size_t table, size_t b, size_t number,
                                const std::array<int64_t, 2> &range, bool &live) const {
-  const auto [start, end] = range;
+  const int64_t start = range[0], end = range[1];
   const int64_t seqLen = batch.shape.seqLen[b];
   auto fail = [&](const std::string &what) {
     std::string name = countOf(TableKind::Ranges) > 1 ? " of '" + decls[table].name + "'" : "";

@@ -85,7 +85,12 @@ template <class T, class F>
 inline void setLanes(Warp &warp, int32_t dst, uint32_t mask, F f) {
   SlotOf<T> *to = slots<T>(warp, dst);
   if (mask == ~0u) {
+// No lane's operands are another lane's result.
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
 #pragma GCC ivdep
+#endif
     for (int lane = 0; lane < 32; ++lane)
       to[lane] = toSlot<T>(f(lane));
     return;

@@ -437,6 +437,8 @@ Status prepareSimulator(const Options &options) {
   Result<std::vector<uint8_t>> bytes = readFile(options.ptx);
   if (!bytes)
     return bytes.takeError();
+  if (bytes->empty())
+    return Error{"--ptx: " + options.ptx + " is empty"};
   state.replacement.assign(bytes->begin(), bytes->end());
   return {};
 }
