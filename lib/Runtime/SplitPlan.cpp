@@ -7,8 +7,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <string>
+#include <tuple>
+#include <utility>
 
 using namespace attn;
 using namespace attn::core;

@@ -191,10 +191,10 @@ Counts check(Wildness wildness, int programs, unsigned seed) {
 TEST(ExactRows, PromisesAreKept) {
   Counts named = check(Wildness::Named, 600, 1);
   EXPECT_EQ(named.promised, named.programs);
-  Counts comparisons = check(Wildness::Comparisons, 800, 2);
+  Counts comparisons = check(Wildness::Comparisons, 1500, 2);
   EXPECT_GT(comparisons.promised, comparisons.alwaysExact / 2);
   EXPECT_LT(comparisons.promised, comparisons.programs);
-  Counts anything = check(Wildness::Anything, 1500, 3);
+  Counts anything = check(Wildness::Anything, 3000, 3);
   EXPECT_GT(anything.promised, anything.alwaysExact / 4);
 }
 

@@ -225,7 +225,7 @@ TEST(MaskRandom, ComparisonsAndScans) {
 }
 
 TEST(MaskRandom, AnyProgramIsBoundedSoundly) {
-  Counts counts = check(Wildness::Anything, 800, 3);
+  Counts counts = check(Wildness::Anything, 1500, 3);
   EXPECT_GT(counts.exactRows, counts.rows / 4);
   EXPECT_LT(counts.exactRows, counts.rows);
   EXPECT_GT(counts.exactBoxes, counts.boxes / 2);
