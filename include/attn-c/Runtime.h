@@ -227,6 +227,10 @@ typedef struct attn_batch {
   uint64_t flags;    /* ATTN_BATCH_* */
   const int64_t *kv_start; /* optional [num_reqs]: contiguous K and V: slot of key 0; default
                               exclusive prefix sum of seq_lens. Unused with pages */
+  /* Tokens at which runs of a part may begin and end on cuda, ascending, 0 to the number of tokens.
+   * Query tiles end there and work is ordered between them. Other devices run any part. */
+  const int64_t *cuts; /* optional [num_cuts] */
+  int64_t num_cuts;
 } attn_batch;
 
 /*===---------------------------------- plans -------------------------------------------------===*/
@@ -280,6 +284,7 @@ typedef struct attn_plan_options {
                                       until it is destroyed */
   int64_t (*heap_allocations)(void); /* optional, with ATTN_PLAN_STRICT: how often this thread has
                                         allocated so far */
+  int64_t max_cuts;                  /* cuda, with ATTN_PLAN_FIXED: attn_batch.num_cuts at most */
 } attn_plan_options;
 
 /* Bytes that attn_plan_options.workspace takes on cuda, or attn_plan_prepare's workspace on the
@@ -321,7 +326,10 @@ ATTN_API attn_status attn_plan_prepare(attn_plan *plan, const attn_batch *batch,
                                        const attn_workspace *workspace, void *stream);
 
 /* Part of a batch: requests [request_begin, request_end) and of them tokens
- * [token_begin, token_end). Tensors and tables stay those of the whole batch. Not on cuda yet. */
+ * [token_begin, token_end). Tensors and tables stay those of the whole batch, whose keys are in
+ * memory as far as rows of the part keep them. On cuda the first of these tokens and the one past
+ * the last are in attn_batch.cuts, or 0 or the number of tokens; a run of a part cannot be captured
+ * with ATTN_PLAN_FOR_GRAPHS. */
 typedef struct attn_subrange {
   size_t struct_size;
   int64_t request_begin, request_end;

@@ -4,6 +4,7 @@
 // entries; the tiles are then sorted by their work.
 #include "attn/Runtime/WorkList.h"
 
+#include "Builders/CostOrder.h"
 #include "Builders/TileClasses.h"
 #include "RecordLimits.h"
 
@@ -83,13 +84,6 @@ struct TileSums {
   TileCounters counts{};
 };
 
-/// What the order looks at: a query tile, or its part of one key/value head.
-struct Unit {
-  uint32_t cost;
-  int32_t queryTile;
-  int32_t kvHead;
-};
-
 int64_t queryTilesOf(const BatchShape &shape, int64_t queryTile) {
   int64_t tiles = 0;
   for (int64_t b = 0; b < shape.numReqs(); ++b)
@@ -97,8 +91,25 @@ int64_t queryTilesOf(const BatchShape &shape, int64_t queryTile) {
   return tiles;
 }
 
-Status checkBatch(const Batch &batch, const WorkListKeys &keys, int64_t queryTile) {
+/// Query tiles of a batch at most: a cut may end one.
+int64_t mostQueryTiles(const BatchShape &shape, int64_t queryTile, Span<const int64_t> cuts) {
+  return queryTilesOf(shape, queryTile) + cuts.size;
+}
+
+Status checkCuts(const BatchShape &shape, Span<const int64_t> cuts) {
+  for (int64_t i = 0; i < cuts.size; ++i)
+    if (const int64_t least = i ? cuts[i - 1] : 0; cuts[i] < least || cuts[i] > shape.numTokens())
+      return Error{std::string(kName) + ": cut " + std::to_string(i) + " is at token " +
+                   std::to_string(cuts[i]) + ", expected " + std::to_string(least) + " to " +
+                   std::to_string(shape.numTokens())};
+  return {};
+}
+
+Status checkBatch(const Batch &batch, const WorkListKeys &keys, int64_t queryTile,
+                  Span<const int64_t> cuts) {
   const BatchShape &shape = batch.shape;
+  if (Status status = checkCuts(shape, cuts); !status)
+    return status;
   if (Status status = checkFits(kName, "number of requests", shape.numReqs()); !status)
     return status;
   if (Status status = checkFits(kName, "number of tokens", shape.numTokens()); !status)
@@ -107,38 +118,8 @@ Status checkBatch(const Batch &batch, const WorkListKeys &keys, int64_t queryTil
     if (const int64_t end = keys.kvStart[b] + shape.seqLen[b];
         end > std::numeric_limits<int32_t>::max())
       return checkFits(kName, "row of the last key of request " + std::to_string(b), end);
-  return checkFits(kName, "number of work items", queryTilesOf(shape, queryTile) * batch.numHeads);
-}
-
-/// Sorts units by falling cost; those of equal cost keep their order. `spare` is as long.
-void sortByCost(Unit *units, Unit *spare, int64_t count) {
-  if (count <= 24) {
-    for (int64_t i = 1; i < count; ++i) {
-      const Unit unit = units[i];
-      int64_t j = i;
-      for (; j > 0 && units[j - 1].cost < unit.cost; --j)
-        units[j] = units[j - 1];
-      units[j] = unit;
-    }
-    return;
-  }
-  uint32_t most = 0;
-  for (int64_t i = 0; i < count; ++i)
-    most = std::max(most, units[i].cost);
-  // Digits of 8 bits of what a cost lacks to the largest, the lowest digit first.
-  Unit *from = units, *to = spare;
-  for (unsigned shift = 0; shift < 32 && (most >> shift) != 0; shift += 8) {
-    int64_t begin[257] = {};
-    for (int64_t i = 0; i < count; ++i)
-      ++begin[(((most - from[i].cost) >> shift) & 255) + 1];
-    for (int i = 0; i < 255; ++i)
-      begin[i + 1] += begin[i];
-    for (int64_t i = 0; i < count; ++i)
-      to[begin[((most - from[i].cost) >> shift) & 255]++] = from[i];
-    std::swap(from, to);
-  }
-  if (from != units)
-    std::copy(from, from + count, units);
+  return checkFits(kName, "number of work items",
+                   mostQueryTiles(shape, queryTile, cuts) * batch.numHeads);
 }
 
 } // namespace
@@ -148,14 +129,16 @@ struct WorkListBuilder::Impl {
       : launch(launch), size(launch.keyTile), classes(program, this->launch, plan),
         cursors(launch.groups) {}
 
-  Status buildTiles(const Batch &batch, const WorkListKeys &keys);
+  Status buildTiles(const Batch &batch, const WorkListKeys &keys, Span<const int64_t> cuts);
+  void addTiles(const Batch &batch, RequestIndex b, Interval queries, int32_t kvRow);
   TileSums buildEntries(const QueryTile &tile);
   void addSingleRun(Interval run, TileSums &sums);
   void sweepGroups(const QueryTile &tile, TileSums &sums);
   int64_t onlyGroup() const;
   void emit(const QueryTile &tile, Interval blocks, uint32_t groupClasses, TileSums &sums);
   void addEntry(Interval blocks, uint32_t groupClasses, int32_t visible);
-  Status order(const Batch &batch, const WorkListKeys &keys);
+  void order(const Batch &batch, const WorkListKeys &keys);
+  void orderPart(const Batch &batch, Interval partTiles, int64_t headsAtATime);
   Status checkSizes() const;
 
   const CudaLaunch launch;
@@ -164,6 +147,13 @@ struct WorkListBuilder::Impl {
   std::vector<RunCursor> cursors;
   std::vector<Unit> units, spare;
   std::vector<uint32_t> costs; ///< of each tile, for one head
+  std::vector<WorkPart> parts;
+  /// Of each part: past its tiles, and keys of its requests.
+  struct PartSums {
+    int64_t tileEnd = 0;
+    int64_t keys = 0;
+  };
+  std::vector<PartSums> partSums;
   // Of the list being built.
   Filler<WorkItem> work{{}};
   Filler<TileHeader> tiles{{}};
@@ -311,60 +301,96 @@ Status WorkListBuilder::Impl::checkSizes() const {
   return checkFits(kName, "number of bitmaps", visible.count / kVisibleWords);
 }
 
-Status WorkListBuilder::Impl::buildTiles(const Batch &batch, const WorkListKeys &keys) {
+/// The tiles of a request's queries, no further than a cut.
+void WorkListBuilder::Impl::addTiles(const Batch &batch, RequestIndex b, Interval queries,
+                                     int32_t kvRow) {
   const BatchShape &shape = batch.shape;
   const int64_t tileHeads = classes.isPerHead() ? batch.numHeads : 1;
   const uint64_t headsOfTile = batch.numHeads / tileHeads;
+  const int64_t firstToken = shape.queryStartLoc[b.value] - shape.contextLen[b.value];
+  for (int64_t q = queries.lo; q < queries.hi; q += launch.queryTile())
+    for (int64_t h = 0; h < tileHeads; ++h) {
+      const QueryTile tile{b,
+                           HeadIndex(h),
+                           {q, std::min(q + launch.queryTile(), queries.hi)},
+                           {shape.keyBegin[b.value], shape.keyEnd[b.value]}};
+      const auto entryBegin = static_cast<int32_t>(entries.count);
+      const TileSums sums = buildEntries(tile);
+      costs[tiles.count] = static_cast<uint32_t>(sums.cost);
+      if (TileHeader *header = tiles.next()) {
+        header->request = static_cast<int32_t>(b.value);
+        header->queryBegin = static_cast<int32_t>(q);
+        header->tokenBegin = static_cast<int32_t>(firstToken + q);
+        header->rows = static_cast<int32_t>(tile.queries.size());
+        header->entryBegin = entryBegin;
+        header->entryCount = static_cast<int32_t>(entries.count) - entryBegin;
+        header->kvRow = kvRow;
+        header->keyBegin = static_cast<int32_t>(tile.keys.lo);
+        header->keyEnd = static_cast<int32_t>(tile.keys.hi);
+        std::fill(std::begin(header->reserved), std::end(header->reserved), 0);
+      }
+      counts.loaded += headsOfTile * sums.counts.loaded;
+      counts.visited += headsOfTile * sums.counts.visited;
+      counts.full += headsOfTile * sums.counts.full;
+    }
+}
+
+Status WorkListBuilder::Impl::buildTiles(const Batch &batch, const WorkListKeys &keys,
+                                         Span<const int64_t> cuts) {
+  const BatchShape &shape = batch.shape;
   // A box of a paged cache must not cross a page.
   classes.bind(batch, /*anchored=*/!keys.kvStart);
+  PartSums part;
+  auto cut = [&](int64_t token) {
+    part.tileEnd = tiles.count;
+    parts.push_back({token, 0});
+    partSums.push_back(part);
+    part = {};
+  };
+  int64_t next = 0; // cut
   for (int64_t b = 0; b < shape.numReqs(); ++b) {
-    const int64_t begin = shape.contextLen[b];
-    const int64_t end = begin + shape.queryLen(RequestIndex(b));
-    if (begin == end)
+    const int64_t tokenEnd = shape.queryStartLoc[b + 1];
+    int64_t token = shape.queryStartLoc[b];
+    if (token == tokenEnd)
       continue;
     const auto kvRow = keys.kvStart ? static_cast<int32_t>(keys.kvStart[b]) : 0;
     classes.start(RequestIndex(b));
-    for (int64_t q = begin; q < end; q += launch.queryTile())
-      for (int64_t h = 0; h < tileHeads; ++h) {
-        const QueryTile tile{RequestIndex(b),
-                             HeadIndex(h),
-                             {q, std::min(q + launch.queryTile(), end)},
-                             {shape.keyBegin[b], shape.keyEnd[b]}};
-        const auto entryBegin = static_cast<int32_t>(entries.count);
-        const TileSums sums = buildEntries(tile);
-        costs[tiles.count] = static_cast<uint32_t>(sums.cost);
-        if (TileHeader *header = tiles.next()) {
-          header->request = static_cast<int32_t>(b);
-          header->queryBegin = static_cast<int32_t>(q);
-          header->tokenBegin = static_cast<int32_t>(shape.queryStartLoc[b] + q - begin);
-          header->rows = static_cast<int32_t>(tile.queries.size());
-          header->entryBegin = entryBegin;
-          header->entryCount = static_cast<int32_t>(entries.count) - entryBegin;
-          header->kvRow = kvRow;
-          header->keyBegin = static_cast<int32_t>(tile.keys.lo);
-          header->keyEnd = static_cast<int32_t>(tile.keys.hi);
-          std::fill(std::begin(header->reserved), std::end(header->reserved), 0);
-        }
-        counts.loaded += headsOfTile * sums.counts.loaded;
-        counts.visited += headsOfTile * sums.counts.visited;
-        counts.full += headsOfTile * sums.counts.full;
-      }
+    while (token < tokenEnd) {
+      for (; next < cuts.size && cuts[next] == token; ++next)
+        cut(token);
+      const int64_t end = next < cuts.size ? std::min(cuts[next], tokenEnd) : tokenEnd;
+      const int64_t first = shape.contextLen[b] - shape.queryStartLoc[b];
+      part.keys += shape.keyEnd[b] - shape.keyBegin[b];
+      addTiles(batch, RequestIndex(b), {first + token, first + end}, kvRow);
+      token = end;
+    }
     if (entries.count > std::numeric_limits<int32_t>::max())
       return checkSizes();
   }
+  for (; next < cuts.size; ++next)
+    cut(cuts[next]);
+  cut(shape.numTokens());
   return checkSizes();
 }
 
-/// Fills `work`. Where all heads share a tile's records its cost is that of each, and one order
-/// serves every set of key/value heads.
-Status WorkListBuilder::Impl::order(const Batch &batch, const WorkListKeys &keys) {
-  const int64_t tileHeads = classes.isPerHead() ? batch.numHeads : 1;
-  const int64_t queryTiles = tiles.count / tileHeads;
-  int64_t numKeys = 0;
-  for (int64_t b = 0; b < batch.shape.numReqs(); ++b)
-    numKeys += batch.shape.keyEnd[b] - batch.shape.keyBegin[b];
+/// Fills `work`, part by part.
+void WorkListBuilder::Impl::order(const Batch &batch, const WorkListKeys &keys) {
   const int64_t keysInBudget = kL2Budget / std::max<int64_t>(keys.bytes, 1);
-  const int64_t headsAtATime = std::max<int64_t>(keysInBudget / std::max<int64_t>(numKeys, 1), 1);
+  int64_t tileBegin = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const int64_t headsAtATime = keysInBudget / std::max<int64_t>(partSums[i].keys, 1);
+    orderPart(batch, {tileBegin, partSums[i].tileEnd}, std::max<int64_t>(headsAtATime, 1));
+    tileBegin = partSums[i].tileEnd;
+    parts[i].workEnd = work.count;
+  }
+}
+
+/// Where all heads share a tile's records its cost is that of each, and one order serves every set
+/// of key/value heads.
+void WorkListBuilder::Impl::orderPart(const Batch &batch, Interval partTiles,
+                                      int64_t headsAtATime) {
+  const int64_t tileHeads = classes.isPerHead() ? batch.numHeads : 1;
+  const Interval queryTiles{partTiles.lo / tileHeads, partTiles.hi / tileHeads};
   const int64_t group = batch.numHeads / batch.numKvHeads;
   const bool shared = tileHeads == 1;
   int64_t numUnits = 0;
@@ -372,7 +398,7 @@ Status WorkListBuilder::Impl::order(const Batch &batch, const WorkListKeys &keys
     units[numUnits++] = {cost, static_cast<int32_t>(tile), static_cast<int32_t>(kvHead)};
   };
   if (shared) {
-    for (int64_t t = 0; t < queryTiles; ++t)
+    for (int64_t t = queryTiles.lo; t < queryTiles.hi; ++t)
       addUnit(costs[t], t, 0);
     sortByCost(units.data(), spare.data(), numUnits);
   }
@@ -393,7 +419,7 @@ Status WorkListBuilder::Impl::order(const Batch &batch, const WorkListKeys &keys
       continue;
     }
     numUnits = 0;
-    for (int64_t t = 0; t < queryTiles; ++t)
+    for (int64_t t = queryTiles.lo; t < queryTiles.hi; ++t)
       for (int64_t kv = first; kv < last; ++kv)
         addUnit(*std::max_element(&costs[t * tileHeads + kv * group],
                                   &costs[t * tileHeads + kv * group] + group),
@@ -404,7 +430,6 @@ Status WorkListBuilder::Impl::order(const Batch &batch, const WorkListKeys &keys
         work.add(
             {static_cast<int32_t>(units[i].queryTile * tileHeads + h), static_cast<int32_t>(h)});
   }
-  return {};
 }
 
 WorkListBuilder::WorkListBuilder(const MaskProgram &program, const CudaLaunch &launch,
@@ -427,8 +452,9 @@ static int64_t timesAtMost(int64_t a, int64_t b) {
 WorkListSizes WorkListBuilder::mostSizes(const WorkListLimits &limits) const {
   const int64_t queryTile = impl->launch.queryTile();
   const int64_t tileHeads = impl->classes.isPerHead() ? limits.heads : 1;
-  // Every request may begin a tile, and so may every queryTile tokens.
-  const int64_t queryTiles = std::min(limits.tokens, limits.requests + limits.tokens / queryTile);
+  // Every request may begin a tile, and so may every cut and every queryTile tokens.
+  const int64_t queryTiles =
+      std::min(limits.tokens, limits.requests + limits.cuts + limits.tokens / queryTile);
   WorkListSizes sizes;
   sizes.tiles = timesAtMost(queryTiles, tileHeads);
   sizes.work = timesAtMost(queryTiles, limits.heads);
@@ -460,15 +486,18 @@ void WorkListBuilder::reserve(const WorkListLimits &limits) {
       units->resize(numUnits);
   if (static_cast<int64_t>(impl->costs.size()) < most.tiles)
     impl->costs.resize(most.tiles);
+  impl->parts.reserve(limits.cuts + 1);
+  impl->partSums.reserve(limits.cuts + 1);
   impl->classes.reserve(limits.ranges);
 }
 
 Result<WorkListView> WorkListBuilder::build(const Batch &batch, const WorkListKeys &keys,
-                                            const WorkListMemory &memory) {
+                                            const WorkListMemory &memory,
+                                            Span<const int64_t> cuts) {
   impl->sizes = WorkListSizes();
-  if (Status status = checkBatch(batch, keys, impl->launch.queryTile()); !status)
+  if (Status status = checkBatch(batch, keys, impl->launch.queryTile(), cuts); !status)
     return Error{status.message()};
-  const int64_t queryTiles = queryTilesOf(batch.shape, impl->launch.queryTile());
+  const int64_t queryTiles = mostQueryTiles(batch.shape, impl->launch.queryTile(), cuts);
   const int64_t numTiles = queryTiles * (impl->classes.isPerHead() ? batch.numHeads : 1);
   if (static_cast<int64_t>(impl->costs.size()) < numTiles) {
     impl->costs.resize(numTiles);
@@ -480,10 +509,11 @@ Result<WorkListView> WorkListBuilder::build(const Batch &batch, const WorkListKe
   impl->entries = Filler<TileEntry>(memory.entries);
   impl->visible = Filler<uint32_t>(memory.visible);
   impl->counts = {};
-  if (Status status = impl->buildTiles(batch, keys); !status)
+  impl->parts.clear();
+  impl->partSums.clear();
+  if (Status status = impl->buildTiles(batch, keys, cuts); !status)
     return Error{status.message()};
-  if (Status status = impl->order(batch, keys); !status)
-    return Error{status.message()};
+  impl->order(batch, keys);
   const int64_t bitmaps = impl->visible.count / kVisibleWords;
   impl->sizes = {impl->work.count, impl->tiles.count, impl->entries.count, bitmaps};
   for (auto [what, size, room] :
@@ -498,17 +528,18 @@ Result<WorkListView> WorkListBuilder::build(const Batch &batch, const WorkListKe
   view.tiles = impl->tiles.filled();
   view.entries = impl->entries.filled();
   view.visible = impl->visible.filled();
+  view.parts = impl->parts;
   view.counts = impl->counts;
   return view;
 }
 
 Result<WorkList> rt::buildWorkList(const MaskProgram &program, const Batch &batch,
                                    const CudaLaunch &launch, TilePlan plan,
-                                   const WorkListKeys &keys) {
-  if (Status status = checkBatch(batch, keys, launch.queryTile()); !status)
+                                   const WorkListKeys &keys, Span<const int64_t> cuts) {
+  if (Status status = checkBatch(batch, keys, launch.queryTile(), cuts); !status)
     return Error{status.message()};
   WorkListBuilder builder(program, launch, plan);
-  const int64_t queryTiles = queryTilesOf(batch.shape, launch.queryTile());
+  const int64_t queryTiles = mostQueryTiles(batch.shape, launch.queryTile(), cuts);
   WorkListSizes sizes{queryTiles * batch.numHeads, queryTiles, 16 * queryTiles, 8 * queryTiles};
   // Twice at most: the first list says what it takes.
   for (bool again = false;; again = true) {
@@ -518,12 +549,13 @@ Result<WorkList> rt::buildWorkList(const MaskProgram &program, const Batch &batc
     list.entries.resize(sizes.entries);
     list.visible.resize(sizes.bitmaps * kVisibleWords);
     const Result<WorkListView> view =
-        builder.build(batch, keys, {list.work, list.tiles, list.entries, list.visible});
+        builder.build(batch, keys, {list.work, list.tiles, list.entries, list.visible}, cuts);
     if (view) {
       list.work.resize(view->work.size);
       list.tiles.resize(view->tiles.size);
       list.entries.resize(view->entries.size);
       list.visible.resize(view->visible.size);
+      list.parts.assign(view->parts.begin(), view->parts.end());
       list.counts = view->counts;
       return list;
     }
@@ -531,4 +563,32 @@ Result<WorkList> rt::buildWorkList(const MaskProgram &program, const Batch &batc
     if (again || sizes.tiles == 0)
       return Error{view.message()};
   }
+}
+
+Result<WorkSlice> rt::sliceOf(const WorkListView &list, TokenRange tokens) {
+  if (tokens.begin >= tokens.end)
+    return WorkSlice{};
+  WorkSlice slice;
+  const auto find = [&](int64_t token, int64_t &place) {
+    const WorkPart *part =
+        std::partition_point(list.parts.begin(), list.parts.end(),
+                             [&](const WorkPart &part) { return part.tokenEnd < token; });
+    if (part == list.parts.end() || part->tokenEnd != token)
+      return false;
+    place = part->workEnd;
+    return true;
+  };
+  for (auto [token, place] :
+       {std::pair(tokens.begin, &slice.begin), std::pair(tokens.end, &slice.end)}) {
+    if (token == 0 || find(token, *place))
+      continue;
+    std::string cuts;
+    for (const WorkPart &part : list.parts)
+      if (&part + 1 != list.parts.end())
+        cuts += (cuts.empty() ? "" : ", ") + std::to_string(part.tokenEnd);
+    return Error{"tokens [" + std::to_string(tokens.begin) + ", " + std::to_string(tokens.end) +
+                 "): the batch is not cut at " + std::to_string(token) +
+                 " (it is at: " + (cuts.empty() ? "none" : cuts) + ")"};
+  }
+  return slice;
 }

@@ -10,10 +10,12 @@
 #include "attn/Core/Manifest.h"
 #include "attn/Runtime/CudaDriver.h"
 #include "attn/Runtime/CudaStage.h"
+#include "attn/Runtime/SubRange.h"
 #include "attn/Runtime/WorkList.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace attn::rt {
@@ -35,7 +37,8 @@ struct CudaCache {
   int64_t headStride = 0;
 };
 
-/// What one launch reads and writes. O and LSE of every scheduled token are written.
+/// What one launch reads and writes. O and LSE of every scheduled token are written, or of
+/// `tokens`.
 struct CudaOperands {
   CudaRows q;
   CudaCache k, v;
@@ -51,6 +54,10 @@ struct CudaOperands {
   int64_t numPages = 0; ///< pages of the cache
 
   CudaPointer counters = 0; ///< core::TileCounters, added to; for instrumented kernels
+
+  /// The rows to compute; both bounds are cuts of the step (CudaPlan::build) or ends of the batch.
+  /// Tensors and tables stay those of the whole batch.
+  std::optional<TokenRange> tokens;
 };
 
 class CudaPlan;
@@ -83,9 +90,13 @@ public:
   /// `stream` waits for. Operands are checked first. Does not wait or allocate.
   ///
   /// May be captured into a graph if the plan was made for that: Q and O then have the rows of
-  /// CudaPlanOptions::limits, and everything in `operands` is what replays use.
+  /// CudaPlanOptions::limits, and everything in `operands` is what replays use. A launch of some
+  /// tokens then may not: what it has to do would differ from step to step.
   core::Status launch(const CudaPlan &plan, const CudaOperands &operands, CudaStream stream) const;
-  /// The same for operands that checkOperands() has accepted.
+  /// Refuses a launch of some tokens that a plan for graphs would have captured.
+  core::Status checkCapture(const CudaPlan &plan, const CudaOperands &operands,
+                            CudaStream stream) const;
+  /// The same as launch() for operands that checkOperands() and checkCapture() have accepted.
   core::Status launchChecked(const CudaPlan &plan, const CudaOperands &operands,
                              CudaStream stream) const;
 
@@ -132,9 +143,11 @@ public:
   std::vector<CudaField> fields() const;
 
   /// Builds everything on the host and enqueues its copies. `kvStart`: [num_reqs] rows of
-  /// contiguous K/V, or null for a plan that is launched with pages. Nothing of the batch is read
-  /// afterwards. After a failure there is no step. Cannot be captured.
-  core::Status build(const core::Batch &batch, const int64_t *kvStart, CudaStream stream);
+  /// contiguous K/V, or null for a plan that is launched with pages. `cuts`: tokens, ascending, at
+  /// which launches of a part may begin and end; work is ordered between them. Nothing of the batch
+  /// is read afterwards. After a failure there is no step. Cannot be captured.
+  core::Status build(const core::Batch &batch, const int64_t *kvStart, CudaStream stream,
+                     Span<const int64_t> cuts = {});
 
   /// Why the last build() failed.
   CudaStepFault fault() const;

@@ -28,6 +28,7 @@ struct StepLimits {
   int64_t documentKeys = 0; ///< seq_len of all requests, for kernels that read documents themselves
   int64_t slots = 0;        ///< largest extent of a dimension slot
   int64_t buckets = 0;      ///< and of a dimension bucket
+  int64_t cuts = 0;         ///< of the batch, see CudaPlan::build
 };
 
 /// Memory of the caller's. It must be aligned to kCudaStageAlignment and stay while the plan does;

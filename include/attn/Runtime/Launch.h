@@ -6,20 +6,11 @@
 
 #include "attn/Core/Problem.h"
 #include "attn/Runtime/NativeModule.h"
+#include "attn/Runtime/SubRange.h"
 
 #include <vector>
 
 namespace attn::rt {
-
-/// Part of a batch; tables are addressed by base + row, so nothing is copied.
-struct SubRange {
-  int64_t requestBegin = 0, requestEnd = 0;
-  int64_t tokenBegin = 0, tokenEnd = 0;
-
-  static SubRange all(const core::BatchShape &shape) {
-    return {0, shape.numReqs(), 0, shape.numTokens()};
-  }
-};
 
 /// Tables and parameters of one batch as native code reads them, built tables included. Points into
 /// the batch, which must outlive it.

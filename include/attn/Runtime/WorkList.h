@@ -10,6 +10,7 @@
 #include "attn/Core/Manifest.h"
 #include "attn/Core/Status.h"
 #include "attn/Runtime/Span.h"
+#include "attn/Runtime/SubRange.h"
 
 #include <cstdint>
 #include <memory>
@@ -17,27 +18,42 @@
 
 namespace attn::rt {
 
+/// What lies between two cuts of a list. A launch of consecutive parts does consecutive work items.
+struct WorkPart {
+  int64_t tokenEnd; ///< past its tokens; they start where those of the part before end
+  int64_t workEnd;  ///< past its work items, likewise
+};
+
 struct WorkList {
-  std::vector<core::WorkItem> work; ///< in the order of the grid
+  std::vector<core::WorkItem> work; ///< in the order of the grid, part by part
   std::vector<core::TileHeader> tiles;
   std::vector<core::TileEntry> entries;
   std::vector<uint32_t> visible; ///< core::kVisibleWords a bitmap
+  std::vector<WorkPart> parts;   ///< one more than there are cuts
   core::TileCounters counts{};   ///< what an instrumented kernel counts for this list
 };
 
-/// A list in memory of the caller's.
+/// A list in memory of the caller's, but for `parts`, which the builder keeps until its next list.
 struct WorkListView {
   Span<const core::WorkItem> work;
   Span<const core::TileHeader> tiles;
   Span<const core::TileEntry> entries;
   Span<const uint32_t> visible;
+  Span<const WorkPart> parts;
   core::TileCounters counts{};
 
   WorkListView() = default;
   /*implicit*/ WorkListView(const WorkList &list)
       : work(list.work), tiles(list.tiles), entries(list.entries), visible(list.visible),
-        counts(list.counts) {}
+        parts(list.parts), counts(list.counts) {}
 };
+
+/// Work items [begin, end).
+struct WorkSlice {
+  int64_t begin = 0, end = 0;
+};
+/// Those of some tokens; an error if a bound is no cut of the list, nor an end of the batch.
+core::Result<WorkSlice> sliceOf(const WorkListView &list, TokenRange tokens);
 
 /// Where the keys lie, as far as the order and the records need it.
 struct WorkListKeys {
@@ -56,6 +72,7 @@ struct WorkListLimits {
   int64_t ranges = 0; ///< of all requests, in one table
   int64_t keys = 0;   ///< longest seq_len; looked at for masks that do not fuse only
   int64_t heads = 1;
+  int64_t cuts = 0;
 };
 
 struct WorkListSizes {
@@ -81,8 +98,8 @@ struct WorkListMemory {
 /// never wrong. Bitmaps are exact for any mask. Masks that depend on the head get the records of a
 /// query tile once a head, others once.
 ///
-/// Order: groups of key/value heads within kL2Budget; inside a group the tiles with most work
-/// first, the query heads of a key/value head side by side.
+/// Order, of each part by itself: groups of key/value heads within kL2Budget; inside a group the
+/// tiles with most work first, the query heads of a key/value head side by side.
 class WorkListBuilder {
 public:
   /// `program` must outlive the builder.
@@ -105,8 +122,11 @@ public:
 
   /// Builds the list into memory of the caller's. What does not fit that memory or the 32-bit
   /// fields of the records is an error that names it. Time of a list: O(tiles + runs of rows).
+  ///
+  /// `cuts`: tokens, ascending, 0 to numTokens, before which the list is cut, so that a launch may
+  /// do the tokens between two of them. A tile does not go on past a cut.
   core::Result<WorkListView> build(const core::Batch &batch, const WorkListKeys &keys,
-                                   const WorkListMemory &memory);
+                                   const WorkListMemory &memory, Span<const int64_t> cuts = {});
   /// What the last list takes, also where it did not fit.
   const WorkListSizes &sizes() const;
 
@@ -118,7 +138,7 @@ private:
 /// Builds one list with its own memory.
 core::Result<WorkList> buildWorkList(const core::MaskProgram &program, const core::Batch &batch,
                                      const core::CudaLaunch &launch, core::TilePlan plan,
-                                     const WorkListKeys &keys);
+                                     const WorkListKeys &keys, Span<const int64_t> cuts = {});
 
 } // namespace attn::rt
 

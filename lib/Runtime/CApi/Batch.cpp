@@ -229,6 +229,10 @@ Fault BatchReader::read(const attn_batch &batch, PlanDevice device) {
   const uint64_t unknown = batch.flags & ~uint64_t(ATTN_BATCH_ALLOW_PARTIAL_RANGES);
   if (unknown)
     return "flags: unknown bits " + std::to_string(unknown);
+  if (batch.num_cuts < 0)
+    return "num_cuts is " + std::to_string(batch.num_cuts);
+  if (batch.num_cuts > 0 && !batch.cuts)
+    return std::string("cuts is null");
   given.allowPartialRanges = batch.flags & ATTN_BATCH_ALLOW_PARTIAL_RANGES;
   numTables = 0;
   for (auto read : {&BatchReader::readRequests, &BatchReader::readParams, &BatchReader::readRanges,

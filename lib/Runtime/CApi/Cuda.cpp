@@ -59,13 +59,13 @@ attn_status capi::queryCuda(const PlanSettings &settings, attn_workspace_size *s
 
 static bool isPaged(const attn_plan &plan) { return plan.layout.pageSize != 0; }
 
-attn_status capi::prepareCuda(attn_plan &plan, void *stream) {
+attn_status capi::prepareCuda(attn_plan &plan, rt::Span<const int64_t> cuts, void *stream) {
   const int64_t *kvStart = isPaged(plan) ? nullptr : plan.layout.kvStart;
   core::Status status;
   if (isPaged(plan))
     status = plan.cudaPlan->checkPages(plan.layout.pageSize, plan.numPages);
   if (status)
-    status = plan.cudaPlan->build(plan.bound.batch, kvStart, stream);
+    status = plan.cudaPlan->build(plan.bound.batch, kvStart, stream, cuts);
   if (status)
     return ATTN_OK;
   switch (plan.cudaPlan->fault()) {
@@ -105,9 +105,6 @@ static rt::CudaOperands makeOperands(const attn_plan &plan, const attn_run_args 
 }
 
 attn_status capi::runCuda(const attn_plan &plan, const attn_run_args &args, void *stream) {
-  if (args.part)
-    return Failure(ATTN_UNSUPPORTED,
-                   "attn_run_args.part: device 'cuda' runs whole batches, expected null");
   if (args.kv_start)
     return Failure(ATTN_UNSUPPORTED, "attn_run_args.kv_start: device 'cuda' takes "
                                      "attn_batch.kv_start instead, expected null");
@@ -120,9 +117,18 @@ attn_status capi::runCuda(const attn_plan &plan, const attn_run_args &args, void
   if (!isPaged(plan) && args.device_block_table)
     return Failure(ATTN_INVALID_ARGUMENT,
                    "attn_run_args.device_block_table: expected null, the batch has no pages");
-  const rt::CudaOperands operands = makeOperands(plan, args);
+  rt::CudaOperands operands = makeOperands(plan, args);
+  if (args.part) {
+    rt::SubRange part;
+    if (attn_status status = readPart(plan, args.part, part); status != ATTN_OK)
+      return status;
+    operands.tokens = part.tokens(plan.bound.batch.shape);
+  }
   if (core::Status status = plan.cudaKernel->checkOperands(*plan.cudaPlan, operands); !status)
     return Failure(ATTN_INVALID_ARGUMENT, "attn_run_args: " + status.message());
+  if (core::Status status = plan.cudaKernel->checkCapture(*plan.cudaPlan, operands, stream);
+      !status)
+    return Failure(ATTN_UNSUPPORTED, "attn_run_args.part: " + status.message());
   if (core::Status status = plan.cudaKernel->launchChecked(*plan.cudaPlan, operands, stream);
       !status)
     return Failure(ATTN_FAILED, status.message());

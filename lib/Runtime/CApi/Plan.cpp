@@ -18,7 +18,7 @@ static attn_status readMemoryOptions(const attn_plan_options &options, PlanSetti
   if (settings.device != PlanDevice::Cuda) {
     const bool hasAny = options.flags || options.workspace || options.heap_allocations ||
                         options.max_ranges || options.max_seq_len || options.max_document_keys ||
-                        options.max_slots || options.max_buckets;
+                        options.max_slots || options.max_buckets || options.max_cuts;
     return hasAny ? attn_status(Failure(ATTN_INVALID_ARGUMENT,
                                         "attn_plan_options: members of device 'cuda' from "
                                         "max_ranges on are set, expected 0"))
@@ -32,6 +32,7 @@ static attn_status readMemoryOptions(const attn_plan_options &options, PlanSetti
   memory.limits.documentKeys = options.max_document_keys;
   memory.limits.slots = options.max_slots;
   memory.limits.buckets = options.max_buckets;
+  memory.limits.cuts = options.max_cuts;
   memory.forGraphs = options.flags & ATTN_PLAN_FOR_GRAPHS;
   memory.isStrict = options.flags & ATTN_PLAN_STRICT;
   memory.heapAllocations = options.heap_allocations;
@@ -211,6 +212,16 @@ static void setLayout(attn_plan &plan, const attn_batch &batch) {
   plan.numPages = batch.num_pages;
 }
 
+/// Where runs of a part may begin and end.
+static std::optional<std::string> checkCuts(const attn_batch &batch, int64_t tokens) {
+  for (int64_t i = 0; i < batch.num_cuts; ++i)
+    if (const int64_t least = i ? batch.cuts[i - 1] : 0;
+        batch.cuts[i] < least || batch.cuts[i] > tokens)
+      return "cuts[" + std::to_string(i) + "] is " + std::to_string(batch.cuts[i]) +
+             ", expected a token from " + std::to_string(least) + " to " + std::to_string(tokens);
+  return std::nullopt;
+}
+
 static attn_status prepare(attn_plan &plan, const attn_batch &batch,
                            const attn_workspace *workspace, void *stream) {
   const PlanSettings &settings = plan.settings;
@@ -230,6 +241,8 @@ static attn_status prepare(attn_plan &plan, const attn_batch &batch,
     return Failure(ATTN_TOO_LARGE, "the batch has " + std::to_string(tokens) +
                                        " tokens, the plan allows max_tokens " +
                                        std::to_string(settings.maxTokens));
+  if (auto fault = checkCuts(batch, tokens))
+    return Failure(ATTN_INVALID_BATCH, *fault);
   if (isCuda && workspace)
     return takesNoWorkspace();
   core::Range *rows = nullptr;
@@ -243,7 +256,8 @@ static attn_status prepare(attn_plan &plan, const attn_batch &batch,
     plan.tables =
         rt::NativeTables(settings.kernel->spec, plan.runner->binary(), plan.bound.batch, rows);
   if (isCuda)
-    if (attn_status status = prepareCuda(plan, stream); status != ATTN_OK)
+    if (attn_status status = prepareCuda(plan, {batch.cuts, batch.num_cuts}, stream);
+        status != ATTN_OK)
       return status;
   plan.isPrepared = true;
   return ATTN_OK;
@@ -268,7 +282,7 @@ attn_status attn_plan_prepare(attn_plan *plan, const attn_batch *batch,
 // Run
 //===----------------------------------------------------------------------===//
 
-static attn_status readPart(const attn_plan &plan, const attn_subrange *given, rt::SubRange &part) {
+attn_status capi::readPart(const attn_plan &plan, const attn_subrange *given, rt::SubRange &part) {
   const core::BatchShape &shape = plan.bound.batch.shape;
   part = rt::SubRange::all(shape);
   if (!given)

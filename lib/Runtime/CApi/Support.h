@@ -122,13 +122,14 @@ inline Failure notPrepared() {
 
 /// Bytes of a caller's struct before members were added to it.
 template <class T>
-constexpr size_t kOldestSize = sizeof(T);
+inline constexpr size_t kOldestSize = sizeof(T);
 template <>
-constexpr size_t kOldestSize<attn_plan_options> = offsetof(attn_plan_options, device_ordinal);
+inline constexpr size_t kOldestSize<attn_plan_options> = offsetof(attn_plan_options,
+                                                                  device_ordinal);
 template <>
-constexpr size_t kOldestSize<attn_batch> = offsetof(attn_batch, kv_start);
+inline constexpr size_t kOldestSize<attn_batch> = offsetof(attn_batch, kv_start);
 template <>
-constexpr size_t kOldestSize<attn_run_args> = offsetof(attn_run_args, device_block_table);
+inline constexpr size_t kOldestSize<attn_run_args> = offsetof(attn_run_args, device_block_table);
 
 /// Why a caller's struct of `given` bytes cannot be taken for one of `expected`, of which `oldest`
 /// were always there, or nothing. A longer one comes from a newer caller: it is fine while the
@@ -198,6 +199,9 @@ inline const char *deviceName(const PlanSettings &settings) {
   return "cuda";
 }
 
+/// The part that a run asks for, or all of the batch. Plan.cpp.
+attn_status readPart(const attn_plan &plan, const attn_subrange *given, rt::SubRange &part);
+
 // Device cuda; Cuda.cpp.
 
 /// Memory that a plan takes.
@@ -205,7 +209,7 @@ attn_status queryCuda(const PlanSettings &settings, attn_workspace_size *size);
 /// Loads the driver, opens the GPU and loads the kernel there.
 attn_status createCuda(attn_plan &plan, const attn_artifact &artifact);
 /// Builds the work and the tables of the plan's batch and enqueues their copy.
-attn_status prepareCuda(attn_plan &plan, void *stream);
+attn_status prepareCuda(attn_plan &plan, rt::Span<const int64_t> cuts, void *stream);
 /// Enqueues the kernel. The tensors that must not be null are not.
 attn_status runCuda(const attn_plan &plan, const attn_run_args &args, void *stream);
 

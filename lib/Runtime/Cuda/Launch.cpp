@@ -173,6 +173,8 @@ Status CudaKernel::checkOperands(const CudaPlan &plan, const CudaOperands &opera
                  "' was loaded on"};
   if (step.numWork == 0)
     return {};
+  if (Result<WorkSlice> slice = step.sliceFor(operands); !slice)
+    return Error{slice.message()};
   const CudaPlan::Impl::Needs &needs = step.needs;
   const KernelSpec &spec = *kernelSpec;
   const bool paged = operands.pageTable != 0;
@@ -202,13 +204,32 @@ Status CudaKernel::launch(const CudaPlan &plan, const CudaOperands &operands,
                           CudaStream stream) const {
   if (Status status = checkOperands(plan, operands); !status)
     return status;
+  if (Status status = checkCapture(plan, operands, stream); !status)
+    return status;
   return launchChecked(plan, operands, stream);
+}
+
+Status CudaKernel::checkCapture(const CudaPlan &plan, const CudaOperands &operands,
+                                CudaStream stream) const {
+  if (!operands.tokens || !plan.impl->options.forGraphs)
+    return {};
+  Result<bool> isCapturing = owner->isCapturing(stream);
+  if (!isCapturing)
+    return Error{isCapturing.message()};
+  if (*isCapturing)
+    return Error{"a launch of some tokens is not captured: replays do the work of all tokens of a "
+                 "later step"};
+  return {};
 }
 
 Status CudaKernel::launchChecked(const CudaPlan &plan, const CudaOperands &operands,
                                  CudaStream stream) const {
   const CudaPlan::Impl &step = *plan.impl;
-  if (step.numWork == 0)
+  const Result<WorkSlice> slice = step.sliceFor(operands);
+  if (!slice)
+    return Error{slice.message()};
+  const int64_t numWork = slice->end - slice->begin;
+  if (numWork == 0)
     return {};
   CurrentContext current(*owner);
   if (!current.status())
@@ -233,11 +254,12 @@ Status CudaKernel::launchChecked(const CudaPlan &plan, const CudaOperands &opera
   words[kCudaBoxRows] = tensors[1].boxRows;
   words[kCudaNumPages] = tensors[1].pages;
   words[kCudaCounters] = static_cast<int64_t>(operands.counters);
-  words[kCudaNumWork] = static_cast<int64_t>(step.numWork);
+  words[kCudaWork] += slice->begin * static_cast<int64_t>(sizeof(WorkItem));
+  words[kCudaNumWork] = numWork;
   words[kCudaClaims] += static_cast<int64_t>(step.nextClaims() * sizeof(uint32_t));
   void *parameters[] = {&maps[0], &maps[1], &maps[2], words.data()};
   // A CTA takes a multiprocessor and works until the list is done.
-  const size_t grid = std::min(step.numWork, static_cast<size_t>(owner->multiprocessors()));
+  const int64_t grid = std::min<int64_t>(numWork, owner->multiprocessors());
   Status status = check(owner->api(), "cuLaunchKernel",
                         owner->api().launchKernel(function, static_cast<unsigned>(grid), 1, 1,
                                                   static_cast<unsigned>(shape().threads), 1, 1,

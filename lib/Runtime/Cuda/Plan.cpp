@@ -61,12 +61,13 @@ std::vector<CudaField> CudaPlan::fields() const {
   return fields;
 }
 
-Status CudaPlan::build(const Batch &batch, const int64_t *kvStart, CudaStream stream) {
+Status CudaPlan::build(const Batch &batch, const int64_t *kvStart, CudaStream stream,
+                       Span<const int64_t> cuts) {
   const auto counter = impl->options.isStrict ? impl->options.heapAllocations : nullptr;
   const int64_t before = counter ? counter() : 0;
   impl->isBuilt = false;
   const int last = impl->slot;
-  Status status = impl->build(batch, kvStart, stream);
+  Status status = impl->build(batch, kvStart, stream, cuts);
   impl->isBuilt = status.ok();
   // The slot of the last step stays the one that is not written.
   if (!status)
@@ -101,9 +102,10 @@ static Span<T> spanOf(uint8_t *slot, const Section &section) {
           static_cast<int64_t>(section.bytes / sizeof(T))};
 }
 
-Status CudaPlan::Impl::build(const Batch &batch, const int64_t *kvStart, CudaStream stream) {
+Status CudaPlan::Impl::build(const Batch &batch, const int64_t *kvStart, CudaStream stream,
+                             Span<const int64_t> cuts) {
   fault = grows ? CudaStepFault::Failed : CudaStepFault::TooLarge;
-  if (Status status = grows ? makeRoom(batch) : checkLimits(batch); !status)
+  if (Status status = grows ? makeRoom(batch, cuts.size) : checkLimits(batch, cuts.size); !status)
     return status;
   fault = CudaStepFault::Failed;
   const BatchShape &shape = batch.shape;
@@ -119,7 +121,7 @@ Status CudaPlan::Impl::build(const Batch &batch, const int64_t *kvStart, CudaStr
   if (Status status = awaitSlot(stream); !status)
     return status;
   used.clear();
-  if (Status status = buildList(batch, kvStart); !status)
+  if (Status status = buildList(batch, kvStart, cuts); !status)
     return status;
   words.clear();
   words.resize(kNumCudaArgs, 0);
@@ -146,14 +148,15 @@ Status CudaPlan::Impl::build(const Batch &batch, const int64_t *kvStart, CudaStr
   return {};
 }
 
-Status CudaPlan::Impl::buildList(const Batch &batch, const int64_t *kvStart) {
+Status CudaPlan::Impl::buildList(const Batch &batch, const int64_t *kvStart,
+                                 Span<const int64_t> cuts) {
   const KernelSpec &spec = kernel->spec();
   const int64_t keyBytes = (spec.dimQk + spec.dimV) * byteSize(spec.kvType);
   uint8_t *slotMemory = hostSlot();
   const WorkListMemory memory = {
       spanOf<WorkItem>(slotMemory, layout.work), spanOf<TileHeader>(slotMemory, layout.tiles),
       spanOf<TileEntry>(slotMemory, layout.entries), spanOf<uint32_t>(slotMemory, layout.visible)};
-  Result<WorkListView> built = builder.build(batch, {kvStart, keyBytes}, memory);
+  Result<WorkListView> built = builder.build(batch, {kvStart, keyBytes}, memory, cuts);
   if (!built)
     return built.takeError();
   list = *built;
@@ -173,6 +176,12 @@ Status CudaPlan::Impl::buildList(const Batch &batch, const int64_t *kvStart) {
   use(layout.visible, list.visible.size * static_cast<int64_t>(sizeof(uint32_t)));
   use(layout.claims, static_cast<int64_t>(layout.claims.bytes));
   return {};
+}
+
+Result<WorkSlice> CudaPlan::Impl::sliceFor(const CudaOperands &operands) const {
+  if (operands.tokens)
+    return sliceOf(list, *operands.tokens);
+  return WorkSlice{0, static_cast<int64_t>(numWork)};
 }
 
 /// Launches that were captured do as much work as any step has: what a step has not is a tile

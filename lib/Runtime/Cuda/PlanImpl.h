@@ -41,14 +41,16 @@ struct CudaPlan::Impl {
 
   // Memory; PlanMemory.cpp.
   core::Status takeMemory();
-  core::Status makeRoom(const core::Batch &batch);
-  core::Status checkLimits(const core::Batch &batch) const;
+  core::Status makeRoom(const core::Batch &batch, int64_t cuts);
+  core::Status checkLimits(const core::Batch &batch, int64_t cuts) const;
   core::Status awaitSlot(CudaStream stream);
   core::Status copySlot(CudaStream stream);
 
   // One step; Plan.cpp.
-  core::Status build(const core::Batch &batch, const int64_t *kvStart, CudaStream stream);
-  core::Status buildList(const core::Batch &batch, const int64_t *kvStart);
+  core::Status build(const core::Batch &batch, const int64_t *kvStart, CudaStream stream,
+                     Span<const int64_t> cuts);
+  core::Status buildList(const core::Batch &batch, const int64_t *kvStart,
+                         Span<const int64_t> cuts);
   void padList();
   core::Status writeTables(const core::Batch &batch);
   core::Status checkCaptured() const;
@@ -69,6 +71,8 @@ struct CudaPlan::Impl {
   }
   /// Rows of Q as launches describe it.
   int64_t queryRows() const { return options.forGraphs ? options.limits.tokens : needs.tokens; }
+  /// What a launch does of the step's work.
+  core::Result<WorkSlice> sliceFor(const CudaOperands &operands) const;
   /// Number of the count of claimed work (core::kCudaClaims) of the next launch.
   uint32_t nextClaims() const { return launches.fetch_add(1) % kMostLaunches; }
 

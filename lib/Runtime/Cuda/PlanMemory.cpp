@@ -15,8 +15,9 @@ using namespace attn::rt;
 using namespace attn::rt::cuda;
 
 /// What a batch takes.
-static StepLimits limitsOf(const KernelSpec &spec, const Batch &batch) {
+static StepLimits limitsOf(const KernelSpec &spec, const Batch &batch, int64_t cuts) {
   StepLimits limits;
+  limits.cuts = cuts;
   limits.requests = batch.shape.numReqs();
   limits.tokens = batch.shape.numTokens();
   for (int64_t length : batch.shape.seqLen)
@@ -95,7 +96,8 @@ Status CudaPlan::Impl::takeMemory() {
       event = std::move(*created);
     }
   const WorkListLimits list = {options.limits.requests, options.limits.tokens,
-                               options.limits.ranges, options.limits.keys, spec.numHeads};
+                               options.limits.ranges,   options.limits.keys,
+                               spec.numHeads,           options.limits.cuts};
   WorkListLimits few = list, many = list;
   few.keys = 0;
   many.keys = std::max<int64_t>(list.keys, 4096);
@@ -109,13 +111,13 @@ Status CudaPlan::Impl::takeMemory() {
 }
 
 /// Memory of a growing plan: half as much again at least, so that growing batches settle.
-Status CudaPlan::Impl::makeRoom(const Batch &batch) {
-  const StepLimits needed = limitsOf(kernel->spec(), batch);
+Status CudaPlan::Impl::makeRoom(const Batch &batch, int64_t cuts) {
+  const StepLimits needed = limitsOf(kernel->spec(), batch, cuts);
   StepLimits wanted = options.limits;
   bool fits = host != nullptr;
   for (int64_t StepLimits::*limit :
        {&StepLimits::requests, &StepLimits::tokens, &StepLimits::ranges, &StepLimits::keys,
-        &StepLimits::documentKeys, &StepLimits::slots, &StepLimits::buckets}) {
+        &StepLimits::documentKeys, &StepLimits::slots, &StepLimits::buckets, &StepLimits::cuts}) {
     if (needed.*limit <= wanted.*limit)
       continue;
     fits = false;
@@ -144,9 +146,9 @@ Status CudaPlan::Impl::makeRoom(const Batch &batch) {
 }
 
 /// A step within the limits; names both numbers where it is not.
-Status CudaPlan::Impl::checkLimits(const Batch &batch) const {
+Status CudaPlan::Impl::checkLimits(const Batch &batch, int64_t cuts) const {
   const StepLimits &most = options.limits;
-  const StepLimits needed = limitsOf(kernel->spec(), batch);
+  const StepLimits needed = limitsOf(kernel->spec(), batch, cuts);
   const bool readsDocuments = [&] {
     const std::vector<TableDecl> &tables = kernel->binary().tables;
     for (size_t i = 0; i < tables.size(); ++i)
@@ -172,6 +174,7 @@ Status CudaPlan::Impl::checkLimits(const Batch &batch) const {
       {"keys with a document", readsDocuments ? needed.documentKeys : 0, most.documentKeys},
       {"slots in a table", needed.slots, most.slots},
       {"buckets in a table", needed.buckets, most.buckets},
+      {"cuts", needed.cuts, most.cuts},
   };
   for (const auto &check : checks)
     if (check.got > check.most)

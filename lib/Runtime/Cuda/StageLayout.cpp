@@ -113,6 +113,7 @@ Status checkLimits(const StepLimits &limits) {
       {"document keys", {limits.documentKeys, int64_t(1) << 40}},
       {"slots", {limits.slots, int64_t(1) << 40}},
       {"buckets", {limits.buckets, int64_t(1) << 40}},
+      {"cuts", {limits.cuts, kMostTokens}},
   };
   for (const auto &[name, check] : checks)
     if (check.first < 0 || check.first > check.second)
@@ -138,9 +139,9 @@ Result<StageLayout> cuda::layOutStage(const KernelSpec &spec, const KernelBinary
   if (Status status = checkLimits(limits); !status)
     return Error{status.message()};
   StageLayout layout;
-  layout.most =
-      WorkListBuilder(spec.program, *binary.cuda, binary.tilePlan)
-          .mostSizes({limits.requests, limits.tokens, limits.ranges, limits.keys, spec.numHeads});
+  layout.most = WorkListBuilder(spec.program, *binary.cuda, binary.tilePlan)
+                    .mostSizes({limits.requests, limits.tokens, limits.ranges, limits.keys,
+                                spec.numHeads, limits.cuts});
   Places slot, constants;
   layout.work = slot.take(layout.most.work, sizeof(WorkItem));
   layout.tiles = slot.take(layout.most.tiles + 1, sizeof(TileHeader));

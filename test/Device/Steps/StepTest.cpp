@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// attn-step-test ARTIFACT [--driver FILE] [--steps N] [--small]: random steps of a kernel on a GPU,
-// each once as a launch and once as the replay of a graph that was captured at the first step. Both
-// must write the same bits, and no step may wait, take memory or load code.
+// attn-step-test ARTIFACT [--driver FILE | --sim] [--steps N] [--small] [--parts]: random steps of
+// a kernel on a GPU, each once as a launch and once as the replay of a graph that was captured at
+// the first step. Both must write the same bits, and no step may wait, take memory or load code.
+// With --parts there is no graph: a launch of everything is compared with launches of parts; --sim
+// does that in the simulator.
+#include "../../../tools/attn-run/SimDriver.h"
+
 #include "attn/Core/Tensor.h"
 #include "attn/Runtime/BatchBinding.h"
 #include "attn/Runtime/Cuda.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -27,10 +32,12 @@ struct Options {
   std::string artifact, driver = "libcuda.so.1";
   int64_t steps = 10000;
   bool small = false;
+  bool parts = false;
+  bool sim = false;
 };
 
 struct Limits {
-  int64_t requests = 16, tokens = 2048, ranges = 64, pageSize = 16, width = 256;
+  int64_t requests = 16, tokens = 2048, ranges = 64, pageSize = 16, width = 256, cuts = 3;
 };
 
 [[noreturn]] void fail(const std::string &what) {
@@ -115,6 +122,13 @@ public:
       if (table.ranges)
         drawRanges(*table.ranges);
     return input;
+  }
+  std::vector<int64_t> drawCuts(int64_t tokens) {
+    std::vector<int64_t> cuts;
+    for (int64_t n = in(0, limits.cuts); n > 0; --n)
+      cuts.push_back(in(0, tokens));
+    std::sort(cuts.begin(), cuts.end());
+    return cuts;
   }
 
 private:
@@ -228,6 +242,10 @@ Options parse(int argc, char **argv) {
     const std::string argument = argv[i];
     if (argument == "--small")
       options.small = true;
+    else if (argument == "--parts")
+      options.parts = true;
+    else if (argument == "--sim")
+      options.sim = options.parts = true;
     else if (argument == "--driver" && i + 1 < argc)
       options.driver = argv[++i];
     else if (argument == "--steps" && i + 1 < argc)
@@ -238,7 +256,9 @@ Options parse(int argc, char **argv) {
       options.steps = 0;
   }
   if (options.artifact.empty() || options.steps < 1) {
-    std::fputs("usage: attn-step-test ARTIFACT [--driver FILE] [--steps N] [--small]\n", stderr);
+    std::fputs("usage: attn-step-test ARTIFACT [--driver FILE | --sim] [--steps N] [--small] "
+               "[--parts]\n",
+               stderr);
     std::exit(2);
   }
   return options;
@@ -250,15 +270,50 @@ rt::CudaPlan makePlan(const rt::CudaKernel &kernel, const Limits &limits, bool f
   options.limits.tokens = limits.tokens;
   options.limits.ranges = limits.ranges;
   options.limits.keys = limits.width * limits.pageSize;
+  options.limits.cuts = limits.cuts;
   options.forGraphs = forGraphs;
   options.isStrict = true;
   return take(rt::CudaPlan::create(kernel, options));
 }
 
-void run(const Options &options, std::shared_ptr<const rt::CudaDevice> device) {
+Limits limitsOf(const Options &options) {
   Limits limits;
   if (options.small)
-    limits = {4, 96, 8, 16, 8};
+    limits = {4, 96, 8, 16, 8, 3};
+  return limits;
+}
+
+/// Launches of the parts of a step, the last part first, against a launch of everything.
+void runParts(const Options &options, std::shared_ptr<const rt::CudaDevice> device) {
+  const Limits limits = limitsOf(options);
+  const Artifact artifact = take(readArtifact(options.artifact));
+  const rt::CudaKernel kernel = take(rt::CudaKernel::load(device, artifact, artifact.kernels[0]));
+  const Tensors tensors(device, kernel.spec(), limits, nullptr);
+  rt::CudaPlan plan = makePlan(kernel, limits, false);
+  Batches batches(kernel.spec(), limits);
+  int64_t parts = 0;
+  for (int64_t step = 0; step < options.steps; ++step) {
+    const rt::BoundBatch bound = take(rt::bindBatch(kernel.spec(), batches.next()));
+    const std::vector<int64_t> cuts = batches.drawCuts(bound.batch.shape.numTokens());
+    tensors.poison(static_cast<uint8_t>(step), nullptr);
+    require(plan.build(bound.batch, nullptr, nullptr, cuts));
+    require(kernel.launch(plan, tensors.output(0), nullptr));
+    rt::CudaOperands operands = tensors.output(1);
+    int64_t end = bound.batch.shape.numTokens();
+    for (size_t i = cuts.size() + 1; i-- > 0; ++parts) {
+      operands.tokens = {i ? cuts[i - 1] : 0, end};
+      require(kernel.launch(plan, operands, nullptr));
+      end = operands.tokens->begin;
+    }
+    if (!tensors.isSame(nullptr))
+      fail("step " + std::to_string(step) + ": a launch and its parts differ");
+  }
+  std::printf("%s: %lld steps, equal to their %lld parts\n", kernel.spec().name.c_str(),
+              static_cast<long long>(options.steps), static_cast<long long>(parts));
+}
+
+void run(const Options &options, std::shared_ptr<const rt::CudaDevice> device) {
+  const Limits limits = limitsOf(options);
   const Artifact artifact = take(readArtifact(options.artifact));
   const rt::CudaKernel kernel = take(rt::CudaKernel::load(device, artifact, artifact.kernels[0]));
   const Graphs graphs(options.driver);
@@ -318,12 +373,18 @@ void run(const Options &options, std::shared_ptr<const rt::CudaDevice> device) {
 
 int main(int argc, char **argv) {
   const Options options = parse(argc, argv);
-  Result<std::shared_ptr<const rt::CudaDriver>> driver = rt::CudaDriver::load(options.driver);
+  Result<std::shared_ptr<const rt::CudaDriver>> driver =
+      options.sim ? rt::CudaDriver::create(simdriver::find, "simulator")
+                  : rt::CudaDriver::load(options.driver);
   if (!driver) {
     std::fprintf(stderr, "attn-step-test: skipped: %s\n", driver.message().c_str());
     return kSkipped;
   }
   auto device = take(rt::CudaDevice::open(*driver));
+  if (options.parts) {
+    runParts(options, device);
+    return 0;
+  }
   // Captures and graph launches are made in the device's context.
   const Graphs graphs(options.driver);
   graphs.call("cuCtxPushCurrent_v2", device->context());

@@ -255,6 +255,45 @@ TEST_F(CApiCuda, Pages) {
   EXPECT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_INVALID_BATCH);
 }
 
+TEST_F(CApiCuda, Parts) {
+  ArtifactHandle artifact(gpuArtifact());
+  PlanHandle plan(artifact, cudaOptions());
+  Batch batch;
+  Tensors tensors(device);
+  const int64_t cuts[2] = {5, 8};
+  batch.batch.cuts = cuts;
+  batch.batch.num_cuts = 2;
+  ASSERT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_OK) << error();
+  // A request by itself, and the other in two pieces.
+  for (attn_subrange part : {attn_subrange{sizeof(attn_subrange), 1, 2, 0, 14},
+                             attn_subrange{sizeof(attn_subrange), 0, 1, 0, 5},
+                             attn_subrange{sizeof(attn_subrange), 0, 2, 5, 8}}) {
+    tensors.args.part = &part;
+    ASSERT_EQ(attn_plan_run(plan.handle, &tensors.args, nullptr), ATTN_OK) << error();
+  }
+  EXPECT_EQ(fakeState().launches.size(), 3u);
+  tensors.check(batch);
+  // A part without tokens.
+  attn_subrange part = {sizeof(part), 0, 1, 9, 12};
+  tensors.args.part = &part;
+  ASSERT_EQ(attn_plan_run(plan.handle, &tensors.args, nullptr), ATTN_OK) << error();
+  EXPECT_EQ(fakeState().launches.size(), 3u);
+
+  auto refused = [&](attn_status status) {
+    EXPECT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), status);
+    return error();
+  };
+  const int64_t descending[2] = {8, 5}, far[2] = {8, 15};
+  batch.batch.cuts = descending;
+  EXPECT_EQ(refused(ATTN_INVALID_BATCH), "cuts[1] is 5, expected a token from 8 to 14");
+  batch.batch.cuts = far;
+  EXPECT_EQ(refused(ATTN_INVALID_BATCH), "cuts[1] is 15, expected a token from 8 to 14");
+  batch.batch.cuts = nullptr;
+  EXPECT_EQ(refused(ATTN_INVALID_ARGUMENT), "attn_batch: cuts is null");
+  batch.batch.num_cuts = -1;
+  EXPECT_EQ(refused(ATTN_INVALID_ARGUMENT), "attn_batch: num_cuts is -1");
+}
+
 TEST_F(CApiCuda, TileCounts) {
   ArtifactHandle artifact(gpuArtifact(true));
   PlanHandle plan(artifact, cudaOptions());
@@ -389,11 +428,14 @@ TEST_F(CApiCuda, RefusedRuns) {
     EXPECT_EQ(attn_plan_run(plan.handle, &args, nullptr), status);
     EXPECT_EQ(error(), message);
   };
-  attn_subrange part = {sizeof(part), 0, 2, 3, 10};
+  attn_subrange part = {sizeof(part), 0, 2, 3, 10}, outside = {sizeof(outside), 0, 3, 0, 14};
   const int64_t starts[2] = {0, 8};
   const int32_t table[2] = {0, 1};
-  refused(ATTN_UNSUPPORTED, "attn_run_args.part: device 'cuda' runs whole batches, expected null",
+  refused(ATTN_INVALID_ARGUMENT,
+          "attn_run_args: tokens [3, 10): the batch is not cut at 3 (it is at: none)",
           [&](attn_run_args &a) { a.part = &part; });
+  refused(ATTN_INVALID_ARGUMENT, "attn_subrange: requests [0, 3) expected to lie in [0, 2)",
+          [&](attn_run_args &a) { a.part = &outside; });
   refused(ATTN_UNSUPPORTED,
           "attn_run_args.kv_start: device 'cuda' takes attn_batch.kv_start instead, expected null",
           [&](attn_run_args &a) { a.kv_start = starts; });

@@ -9,9 +9,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 
 using namespace attn;
 using namespace attn::core;
@@ -196,6 +198,70 @@ TEST_F(Cuda, ResultsInEveryLayout) {
   ASSERT_FALSE(state.launches.empty());
   EXPECT_EQ(state.launches.back().block[0], 384u);
   EXPECT_EQ(state.launches.back().sharedBytes, 200000u);
+}
+
+/// Launches of the parts write what one launch of everything does, each its own rows only, and
+/// nothing is copied for them.
+TEST_F(Cuda, PartsOfAStep) {
+  const Artifact artifact = gpuArtifact();
+  Result<rt::CudaKernel> kernel = rt::CudaKernel::load(device, artifact, artifact.kernels[0]);
+  ASSERT_TRUE(kernel.ok()) << kernel.message();
+  rt::CudaPlan plan(*kernel);
+  Random random(8);
+  int parts = 0;
+  for (int64_t pageSize : {0, 16, 48})
+    for (uint64_t seed = 1; seed <= 12; ++seed) {
+      SCOPED_TRACE("page size " + std::to_string(pageSize) + " seed " + std::to_string(seed));
+      Workload run(device, artifact, pageSize, false, seed);
+      const int64_t tokens = run.bound.batch.shape.numTokens();
+      std::vector<int64_t> cuts;
+      for (int64_t n = random.in(1, 3); n > 0; --n)
+        cuts.push_back(random.in(0, tokens));
+      std::sort(cuts.begin(), cuts.end());
+      ASSERT_TRUE(plan.build(run.bound.batch, run.kvStart(), nullptr, cuts).ok());
+      ASSERT_TRUE(kernel->launch(plan, run.operands, nullptr).ok());
+      ASSERT_EQ(run.compare(), "");
+      const auto whole = run.results();
+      const TileCounters counts = run.counters();
+      run.upload();
+      const fake::State &state = fakeState();
+      auto copies = [&] {
+        auto it = state.calls.find("cuMemcpyHtoDAsync_v2");
+        return it == state.calls.end() ? 0 : it->second;
+      };
+      const int before = copies();
+      cuts.push_back(tokens);
+      std::vector<rt::TokenRange> ranges;
+      int64_t begin = 0;
+      for (int64_t cut : cuts) {
+        ranges.push_back({begin, cut});
+        begin = cut;
+      }
+      std::shuffle(ranges.begin(), ranges.end(), std::minstd_rand(seed));
+      std::vector<bool> done(tokens, false);
+      for (const rt::TokenRange &range : ranges) {
+        rt::CudaOperands operands = run.operands;
+        operands.tokens = range;
+        Status status = kernel->launch(plan, operands, nullptr);
+        ASSERT_TRUE(status.ok()) << status.message();
+        std::fill(done.begin() + range.begin, done.begin() + range.end, true);
+        ASSERT_EQ(run.results(), run.only(whole, done));
+        ++parts;
+      }
+      EXPECT_EQ(copies(), before);
+      EXPECT_EQ(run.counters().loaded, counts.loaded);
+      EXPECT_EQ(run.counters().visited, counts.visited);
+      EXPECT_EQ(run.counters().full, counts.full);
+      if (cuts.front() > 1) {
+        rt::CudaOperands operands = run.operands;
+        operands.tokens = {cuts.front() - 1, tokens};
+        EXPECT_NE(kernel->launch(plan, operands, nullptr)
+                      .message()
+                      .find("the batch is not cut at " + std::to_string(cuts.front() - 1)),
+                  std::string::npos);
+      }
+    }
+  EXPECT_GT(parts, 70);
 }
 
 TEST_F(Cuda, PlansKeepTheirBuffers) {

@@ -106,6 +106,32 @@ TEST_F(CudaGraphs, ReplaysComputeTheStepBuiltLast) {
   }
 }
 
+/// What a part has to do differs from step to step, so a graph of it would be wrong.
+TEST_F(CudaGraphs, PartsAreNotCaptured) {
+  options.limits.cuts = 1;
+  Result<rt::CudaPlan> plan = rt::CudaPlan::create(*kernel, options);
+  ASSERT_TRUE(plan.ok()) << plan.message();
+  Workload run(device, artifact, 0, false, 3, room.get());
+  const int64_t tokens = run.bound.batch.shape.numTokens();
+  const std::vector<int64_t> cuts = {tokens / 2};
+  ASSERT_TRUE(plan->build(run.bound.batch, run.kvStart(), nullptr, cuts).ok());
+  rt::CudaOperands part = run.operands;
+  part.tokens = {tokens / 2, tokens};
+  Graph graph([&](void *stream) {
+    EXPECT_EQ(kernel->launch(*plan, part, stream).message(),
+              "a launch of some tokens is not captured: replays do the work of all tokens of a "
+              "later step");
+    EXPECT_TRUE(kernel->launch(*plan, run.operands, stream).ok());
+  });
+  ASSERT_EQ(graph.replay(), 0);
+  EXPECT_EQ(run.compare(), "");
+  run.upload();
+  EXPECT_TRUE(kernel->launch(*plan, part, nullptr).ok());
+  part.tokens = {0, tokens / 2};
+  EXPECT_TRUE(kernel->launch(*plan, part, nullptr).ok());
+  EXPECT_EQ(run.compare(), "");
+}
+
 TEST_F(CudaGraphs, ReplaysThatAreLate) {
   Result<rt::CudaPlan> made = rt::CudaPlan::create(*kernel, options);
   ASSERT_TRUE(made.ok()) << made.message();

@@ -154,6 +154,11 @@ TEST_F(CudaStage, OversizedStepsNameBothNumbers) {
             "the step has " + tokens + " tokens, the plan was made for 5");
   EXPECT_EQ(message([](Limits &l) { l.ranges = 0; }),
             "the step has " + ranges + " ranges in a table, the plan was made for 0");
+  rt::CudaPlan uncut = makePlan(roomOptions());
+  EXPECT_EQ(
+      uncut.build(run.bound.batch, run.kvStart(), nullptr, std::vector<int64_t>{1, 2}).message(),
+      "the step has 2 cuts, the plan was made for 0");
+  EXPECT_EQ(uncut.fault(), rt::CudaStepFault::TooLarge);
   rt::CudaPlanOptions options = roomOptions();
   options.limits.tokens = -1;
   EXPECT_EQ(rt::CudaPlan::create(*kernel, options).message(),

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 using namespace attn;
@@ -150,6 +151,28 @@ std::string Workload::compare() {
       if (!std::isnan(lse[h * lseStride + t]))
         return "lse written past its tokens";
   return "";
+}
+
+Workload::Results Workload::results() {
+  Results now;
+  now.o.resize(o.size());
+  now.lse.resize(lse.size());
+  EXPECT_TRUE(device->copyOut(now.o.data(), operands.o.data, now.o.size() * 2, nullptr).ok());
+  EXPECT_TRUE(device->copyOut(now.lse.data(), operands.lse, now.lse.size() * 4, nullptr).ok());
+  return now;
+}
+
+Workload::Results Workload::only(Results all, const std::vector<bool> &done) const {
+  const float unwritten = std::numeric_limits<float>::quiet_NaN();
+  for (int64_t t = 0; t < tokens; ++t) {
+    if (done[t])
+      continue;
+    const int64_t row = spec.numHeads * 64;
+    std::fill_n(all.o.begin() + t * row, row, 0xFFFF);
+    for (int64_t h = 0; h < spec.numHeads; ++h)
+      std::memcpy(&all.lse[h * lseStride + t], &unwritten, sizeof(unwritten));
+  }
+  return all;
 }
 
 TileCounters Workload::counters() {

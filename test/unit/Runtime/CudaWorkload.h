@@ -56,6 +56,16 @@ public:
   std::string compare();
   attn::core::TileCounters counters();
 
+  /// O and LSE as they are on the device.
+  struct Results {
+    std::vector<uint16_t> o;
+    std::vector<uint32_t> lse; ///< bits
+    bool operator==(const Results &other) const { return o == other.o && lse == other.lse; }
+  };
+  Results results();
+  /// `all` in the rows of the tokens that are `done`, in the others what upload() left there.
+  Results only(Results all, const std::vector<bool> &done) const;
+
   std::shared_ptr<const attn::rt::CudaDevice> device;
   const attn::core::KernelSpec &spec;
   attn::rt::BoundBatch bound;

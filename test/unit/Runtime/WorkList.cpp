@@ -108,6 +108,7 @@ struct Launch {
   std::vector<int64_t> kvStart;
   CudaLaunch launch;
   rt::WorkListKeys keys;
+  std::vector<int64_t> cuts;
 };
 
 Launch randomSetup(Random &random) {
@@ -144,6 +145,11 @@ Launch randomSetup(Random &random) {
   s.launch.testsVisible = random.in(0, 1);
   s.keys.kvStart = random.in(0, 1) ? s.kvStart.data() : nullptr;
   s.keys.bytes = random.in(1, 4) << random.in(0, 20);
+  if (random.in(0, 1))
+    for (int64_t n = random.in(1, 4); n > 0; --n)
+      s.cuts.push_back(random.in(0, 3) ? random.in(0, shape.numTokens())
+                                       : shape.queryStartLoc[random.in(0, shape.numReqs())]);
+  std::sort(s.cuts.begin(), s.cuts.end());
   return s;
 }
 
@@ -261,25 +267,32 @@ struct Judge {
   }
 };
 
-/// Every token of every head lies in exactly one work item, in the promised order.
-void judgeOrder(const Launch &s, const rt::WorkList &list, const std::vector<int64_t> &costs) {
+/// Every token of a part and every head lie in exactly one of its work items, in the promised
+/// order.
+void judgePart(const Launch &s, const rt::WorkList &list, const std::vector<int64_t> &costs,
+               rt::TokenRange tokens, rt::WorkSlice slice) {
   const Batch &batch = s.batch;
   std::set<std::pair<int64_t, int64_t>> rows;
-  for (const WorkItem &item : list.work) {
+  for (int64_t i = slice.begin; i < slice.end; ++i) {
+    const WorkItem &item = list.work.at(i);
     const TileHeader &tile = list.tiles.at(item.tile);
-    for (int32_t i = 0; i < tile.rows; ++i)
-      ASSERT_TRUE(rows.insert({tile.tokenBegin + i, item.head}).second);
+    ASSERT_GE(tile.tokenBegin, tokens.begin);
+    ASSERT_LE(tile.tokenBegin + tile.rows, tokens.end);
+    for (int32_t row = 0; row < tile.rows; ++row)
+      ASSERT_TRUE(rows.insert({tile.tokenBegin + row, item.head}).second);
   }
-  ASSERT_EQ(static_cast<int64_t>(rows.size()), batch.shape.numTokens() * batch.numHeads);
+  ASSERT_EQ(static_cast<int64_t>(rows.size()), (tokens.end - tokens.begin) * batch.numHeads);
   const int64_t group = batch.numHeads / batch.numKvHeads;
   int64_t keys = 0;
   for (int64_t b = 0; b < batch.shape.numReqs(); ++b)
-    keys += batch.shape.keyEnd[b] - batch.shape.keyBegin[b];
+    if (std::max(tokens.begin, batch.shape.queryStartLoc[b]) <
+        std::min(tokens.end, batch.shape.queryStartLoc[b + 1]))
+      keys += batch.shape.keyEnd[b] - batch.shape.keyBegin[b];
   const int64_t together =
       std::max<int64_t>(1, rt::kL2Budget / s.keys.bytes / std::max<int64_t>(1, keys));
   int64_t previousSet = 0, previousCost = std::numeric_limits<int64_t>::max();
-  ASSERT_EQ(list.work.size() % group, 0u);
-  for (size_t i = 0; i < list.work.size(); i += group) {
+  ASSERT_EQ((slice.end - slice.begin) % group, 0);
+  for (int64_t i = slice.begin; i < slice.end; i += group) {
     const int64_t kv = list.work[i].head / group;
     int64_t cost = 0;
     for (int64_t g = 0; g < group; ++g) {
@@ -298,6 +311,22 @@ void judgeOrder(const Launch &s, const rt::WorkList &list, const std::vector<int
   }
 }
 
+/// The parts between the cuts follow each other in the work, and each is in order.
+void judgeOrder(const Launch &s, const rt::WorkList &list, const std::vector<int64_t> &costs) {
+  ASSERT_EQ(list.parts.size(), s.cuts.size() + 1);
+  rt::TokenRange tokens;
+  rt::WorkSlice slice;
+  for (size_t i = 0; i < list.parts.size(); ++i) {
+    tokens.end = i < s.cuts.size() ? s.cuts[i] : s.batch.shape.numTokens();
+    ASSERT_EQ(list.parts[i].tokenEnd, tokens.end);
+    slice.end = list.parts[i].workEnd;
+    judgePart(s, list, costs, tokens, slice);
+    tokens.begin = tokens.end;
+    slice.begin = slice.end;
+  }
+  ASSERT_EQ(slice.end, static_cast<int64_t>(list.work.size()));
+}
+
 TEST(WorkList, ClassesBitmapsCountsAndOrder) {
   Random random(11);
   int64_t blocks = 0, bitmaps = 0;
@@ -309,21 +338,25 @@ TEST(WorkList, ClassesBitmapsCountsAndOrder) {
       const Launch s = randomSetup(random);
       const TilePlan plan =
           mask.intervals && random.in(0, 2) ? TilePlan::Intervals : TilePlan::Abstract;
-      Result<rt::WorkList> list = rt::buildWorkList(program, s.batch, s.launch, plan, s.keys);
+      Result<rt::WorkList> list =
+          rt::buildWorkList(program, s.batch, s.launch, plan, s.keys, s.cuts);
       ASSERT_TRUE(list.ok()) << list.message();
       Judge judge{mask, s, *list};
       const int64_t tileHeads = perHead ? s.batch.numHeads : 1;
       size_t next = 0;
       int32_t entries = 0;
       for (int64_t b = 0; b < s.batch.shape.numReqs(); ++b)
-        for (int64_t i = 0; i < s.batch.shape.queryLen(RequestIndex(b)); i += s.launch.queryTile())
+        for (int64_t i = 0, end = 0; i < s.batch.shape.queryLen(RequestIndex(b)); i = end) {
+          const int64_t token = s.batch.shape.queryStartLoc[b] + i;
+          end = std::min(i + s.launch.queryTile(), s.batch.shape.queryLen(RequestIndex(b)));
+          if (auto cut = std::upper_bound(s.cuts.begin(), s.cuts.end(), token); cut != s.cuts.end())
+            end = std::min(end, i + *cut - token);
           for (int64_t h = 0; h < tileHeads; ++h) {
             const TileHeader &tile = list->tiles.at(next++);
             ASSERT_EQ(tile.request, b);
             ASSERT_EQ(tile.queryBegin, s.batch.shape.contextLen[b] + i);
-            ASSERT_EQ(tile.tokenBegin, s.batch.shape.queryStartLoc[b] + i);
-            ASSERT_EQ(tile.rows,
-                      std::min(s.launch.queryTile(), s.batch.shape.queryLen(RequestIndex(b)) - i));
+            ASSERT_EQ(tile.tokenBegin, token);
+            ASSERT_EQ(tile.rows, end - i);
             ASSERT_EQ(tile.entryBegin, entries);
             ASSERT_EQ(tile.kvRow, s.keys.kvStart ? s.kvStart[b] : 0);
             ASSERT_EQ(tile.keyBegin, s.batch.shape.keyBegin[b]);
@@ -333,6 +366,7 @@ TEST(WorkList, ClassesBitmapsCountsAndOrder) {
             if (HasFatalFailure())
               return;
           }
+        }
       ASSERT_EQ(list->tiles.size(), next);
       ASSERT_EQ(static_cast<int32_t>(list->entries.size()), entries);
       ASSERT_EQ(static_cast<int64_t>(list->visible.size()), judge.bitmaps * kVisibleWords);
@@ -349,6 +383,29 @@ TEST(WorkList, ClassesBitmapsCountsAndOrder) {
   }
   std::printf("%ld blocks, %ld bitmaps\n", static_cast<long>(blocks), static_cast<long>(bitmaps));
   EXPECT_GT(bitmaps, 1000);
+}
+
+TEST(WorkList, SlicesBeginAndEndAtCuts) {
+  rt::WorkList list;
+  list.parts = {{4, 10}, {4, 10}, {9, 16}, {12, 22}};
+  auto slice = [&](int64_t begin, int64_t end) -> std::pair<int64_t, int64_t> {
+    const Result<rt::WorkSlice> result = rt::sliceOf(list, {begin, end});
+    EXPECT_TRUE(result.ok()) << result.message();
+    return {result->begin, result->end};
+  };
+  using Pair = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(slice(0, 12), Pair(0, 22));
+  EXPECT_EQ(slice(0, 4), Pair(0, 10));
+  EXPECT_EQ(slice(4, 9), Pair(10, 16));
+  EXPECT_EQ(slice(4, 12), Pair(10, 22));
+  EXPECT_EQ(slice(7, 7), Pair(0, 0));
+  EXPECT_EQ(rt::sliceOf(list, {0, 5}).message(),
+            "tokens [0, 5): the batch is not cut at 5 (it is at: 4, 4, 9)");
+  EXPECT_EQ(rt::sliceOf(list, {3, 9}).message(),
+            "tokens [3, 9): the batch is not cut at 3 (it is at: 4, 4, 9)");
+  list.parts = {{12, 22}};
+  EXPECT_EQ(rt::sliceOf(list, {4, 12}).message(),
+            "tokens [4, 12): the batch is not cut at 4 (it is at: none)");
 }
 
 /// One request of `queries` queries behind as many keys.
@@ -439,6 +496,20 @@ TEST(WorkList, HeadsThatFitTheCacheRunTogether) {
     heads.push_back(item.head);
   EXPECT_EQ(heads, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6,  7,  0, 1, 2,  3,
                                          4, 5, 6, 7, 8, 9, 10, 11, 8, 9, 10, 11}));
+}
+
+TEST(WorkList, CutsAreTokensInOrder) {
+  MaskProgram program;
+  const Batch batch = oneRequest(8, 10, 1, 1);
+  auto messageOf = [&](std::vector<int64_t> cuts) {
+    Result<rt::WorkList> list = rt::buildWorkList(program, batch, launchOf(1, 128),
+                                                  TilePlan::Intervals, {nullptr, 1}, cuts);
+    return list ? std::string("no error") : list.message();
+  };
+  EXPECT_EQ(messageOf({0, 3, 3, 8}), "no error");
+  EXPECT_EQ(messageOf({-1}), "work list: cut 0 is at token -1, expected 0 to 8");
+  EXPECT_EQ(messageOf({3, 9}), "work list: cut 1 is at token 9, expected 3 to 8");
+  EXPECT_EQ(messageOf({3, 2}), "work list: cut 1 is at token 2, expected 3 to 8");
 }
 
 TEST(WorkList, WhatDoesNotFitTheRecordsIsRefused) {

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The order of work: what takes longest first.
+#ifndef ATTN_LIB_RUNTIME_BUILDERS_COSTORDER_H
+#define ATTN_LIB_RUNTIME_BUILDERS_COSTORDER_H
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace attn::rt {
+
+/// What the order looks at: a query tile, or its part of one key/value head.
+struct Unit {
+  uint32_t cost;
+  int32_t queryTile;
+  int32_t kvHead;
+};
+
+/// Sorts units by falling cost; those of equal cost keep their order. `spare` is as long.
+inline void sortByCost(Unit *units, Unit *spare, int64_t count) {
+  if (count <= 24) {
+    for (int64_t i = 1; i < count; ++i) {
+      const Unit unit = units[i];
+      int64_t j = i;
+      for (; j > 0 && units[j - 1].cost < unit.cost; --j)
+        units[j] = units[j - 1];
+      units[j] = unit;
+    }
+    return;
+  }
+  uint32_t most = 0;
+  for (int64_t i = 0; i < count; ++i)
+    most = std::max(most, units[i].cost);
+  // Digits of 8 bits of what a cost lacks to the largest, the lowest digit first.
+  Unit *from = units, *to = spare;
+  for (unsigned shift = 0; shift < 32 && (most >> shift) != 0; shift += 8) {
+    int64_t begin[257] = {};
+    for (int64_t i = 0; i < count; ++i)
+      ++begin[(((most - from[i].cost) >> shift) & 255) + 1];
+    for (int i = 0; i < 255; ++i)
+      begin[i + 1] += begin[i];
+    for (int64_t i = 0; i < count; ++i)
+      to[begin[((most - from[i].cost) >> shift) & 255]++] = from[i];
+    std::swap(from, to);
+  }
+  if (from != units)
+    std::copy(from, from + count, units);
+}
+
+} // namespace attn::rt
+
+#endif // ATTN_LIB_RUNTIME_BUILDERS_COSTORDER_H
