@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * C API of what an engine asks besides running kernels (C99): facts of a step from host data, what
- * a target can do, which of several kernels a step takes, where a batch may be cut, and a cache of
- * compiled kernels. The rules of attn-c/Runtime.h hold here too: structs start with their size,
- * every call that can fail returns a status, attn_last_error() says why.
+ * C API of what an engine asks besides running kernels (C99): facts of a step from host data, more
+ * builders, split plans, what a target can do, which of several kernels a step takes, where a batch
+ * may be cut, and a cache of compiled kernels. The rules of attn-c/Runtime.h hold here too: structs
+ * start with their size, every call that can fail returns a status, attn_last_error() says why.
  */
 #ifndef ATTN_C_ENGINE_H
 #define ATTN_C_ENGINE_H
@@ -58,6 +58,181 @@ ATTN_API attn_status attn_most_chunks(int64_t tokens, int64_t sequences, int64_t
  * no row before it keeps a key, or lies in a range with one, at or past it. */
 ATTN_API attn_status attn_plan_nearest_safe_cut(const attn_plan *plan, int64_t request,
                                                 int64_t token, int64_t *cut);
+
+/*===---------------------------------- builders ----------------------------------------------===*/
+/* Besides those of attn-c/Runtime.h, for kernels of other makers. They write the caller's memory;
+ * with null memory they only say how much there is to write, and ATTN_TOO_LARGE says that too. */
+
+/* The live ranges of `table` as a tensor [num_reqs, per_request] of inclusive (start, end), 8 bytes
+ * each, for kernels that scan them; the rest of a row is (-1, -1). `table` names a ranges table;
+ * null: the only one. `capacity` counts ranges. `num_ranges` receives how many there are; on 0
+ * nothing is written. `most` (optional): those of the request that has most, which per_request must
+ * not be below. */
+ATTN_API attn_status attn_plan_range_tensor(const attn_plan *plan, const char *table,
+                                            int64_t per_request, int32_t *tensor, int64_t capacity,
+                                            int64_t *num_ranges, int64_t *most);
+
+/* Consecutive pages of a request that lie side by side in the cache. */
+typedef struct attn_page_run {
+  int32_t page;       /* the first, counted in the request: holds keys from page * page_size */
+  int32_t cache_page; /* its number in the cache */
+  int32_t count;
+} attn_page_run;
+
+/* Runs of the pages that hold keys, as long as they can be; those of request b are offsets[b] ..
+ * offsets[b + 1] - 1, [num_reqs + 1]. The batch has a block_table. `capacity` is at least the
+ * number of pages, whatever the table holds; with null `runs`, `num_runs` receives that. */
+ATTN_API attn_status attn_plan_page_runs(const attn_plan *plan, attn_page_run *runs,
+                                         int64_t capacity, int64_t *offsets, int64_t *num_runs);
+
+#define ATTN_GROUP_ROWS 64   /* queries of a row group */
+#define ATTN_VISIBLE_WORDS 8 /* 32-bit words of a bitmap */
+
+/* What a thread block does at a time: the keys of one query tile for one head. */
+typedef struct attn_work_item {
+  int32_t tile, head;
+} attn_work_item;
+
+/* Up to 64 * row_groups consecutive queries of one request. */
+typedef struct attn_query_tile {
+  int32_t request;
+  int32_t query_begin; /* absolute position of row 0 */
+  int32_t token_begin; /* token of row 0 */
+  int32_t rows;
+  int32_t entry_begin, entry_count;
+  int32_t kv_row;             /* contiguous K and V: slot of key 0 */
+  int32_t key_begin, key_end; /* keys of the launch */
+  int32_t reserved[3];
+} attn_query_tile;
+
+enum {
+  ATTN_GROUP_SKIP = 0,    /* no row of the group keeps a key of these blocks */
+  ATTN_GROUP_PARTIAL = 1, /* the mask must be tested */
+  ATTN_GROUP_FULL = 2     /* every row of the group keeps every key */
+};
+
+/* A run of blocks of key_tile keys; those of a tile descend. */
+typedef struct attn_tile_entry {
+  int32_t key_begin; /* first key of the lowest block; may be negative */
+  int32_t blocks;
+  uint32_t classes; /* row group g: bits 2g and 2g + 1, ATTN_GROUP_* */
+  int32_t visible;  /* number of the bitmap of the entry's one block; -1: some row of the tile keeps
+                       each key of the blocks */
+} attn_tile_entry;
+
+typedef struct attn_launch_shape {
+  size_t struct_size;
+  int64_t row_groups;    /* of a query tile: 1 to 16 */
+  int64_t key_tile;      /* keys of a block: 1 to 256 */
+  int32_t tests_visible; /* the kernel hides keys that no row keeps by itself: no bitmaps */
+  int32_t reserved;
+} attn_launch_shape;
+
+/* Arrays of the caller's with their capacities, in elements, and the numbers that are written. */
+typedef struct attn_work_list {
+  size_t struct_size;
+  attn_work_item *work; /* heaviest tiles first, heads of a key/value head side by side, as many
+                           key/value heads at a time as L2 holds */
+  int64_t work_capacity, num_work;
+  attn_query_tile *tiles;
+  int64_t tile_capacity, num_tiles;
+  attn_tile_entry *entries;
+  int64_t entry_capacity, num_entries;
+  uint32_t *visible; /* bit r of a bitmap: some row of the tile keeps key r of the block */
+  int64_t bitmap_capacity, num_bitmaps;
+} attn_work_list;
+
+/* The work of a launch of the prepared batch. For masks whose rows are interval sets classes are
+ * exact. For others (holes, predicates over tables) the mask is evaluated over boxes of queries and
+ * keys: skip and full are never wrong, and no pair is looked at to find them. Cuts of the
+ * batch (attn_batch.cuts) do not count here. */
+ATTN_API attn_status attn_plan_work_list(const attn_plan *plan, const attn_launch_shape *shape,
+                                         attn_work_list *list);
+
+/*===---------------------------------- split plans -------------------------------------------===*/
+
+typedef enum attn_split_kind {
+  ATTN_SPLIT_WHOLE = 0,
+  ATTN_SPLIT_COUNT = 1,   /* into `value` pieces, fewer where a tile has fewer blocks */
+  ATTN_SPLIT_BLOCKS = 2,  /* into the fewest pieces of at most `value` blocks */
+  ATTN_SPLIT_ANCHORED = 3 /* where the number of a block, from key 0, is a multiple of `value`: what
+                             a row's result is made of does not depend on the rest of the batch,
+                             nor on how a prompt was cut into chunks */
+} attn_split_kind;
+
+/* How the blocks of every tile are cut. */
+typedef struct attn_splits {
+  size_t struct_size;
+  int32_t kind; /* attn_split_kind */
+  int32_t reserved;
+  int64_t value; /* at least 1 but for ATTN_SPLIT_WHOLE */
+} attn_splits;
+
+/* What the policy "measured" looks at besides the list. */
+typedef struct attn_measured_launch {
+  size_t struct_size;
+  int64_t sms;         /* multiprocessors of the device */
+  int64_t ctas_per_sm; /* thread blocks on one at a time */
+  int64_t key_tile;
+  int64_t dim_qk, dim_v;
+  int64_t kv_element_bytes;
+} attn_measured_launch;
+
+/* Splits by the work there is: the time of a launch is estimated for every number of pieces, and
+ * the smallest within 85 % of the best is taken. Reads tiles, entries and num_work of the list. */
+ATTN_API attn_status attn_measured_splits(const attn_work_list *list,
+                                          const attn_measured_launch *launch, attn_splits *splits);
+
+/* What the policy "sm100_relbias" looks at. */
+typedef struct attn_relbias_launch {
+  size_t struct_size;
+  const char *target; /* "sm_100a"; targets of sm_90 are never split */
+  int32_t is_local;   /* the mask has a window: never split */
+  int32_t reserved;
+  int64_t requests, longest_query, heads, kv_heads;
+  int64_t keys; /* longest seq_len */
+} attn_relbias_launch;
+/* Number of pieces of kernels with a learned relative bias, for ATTN_SPLIT_COUNT. */
+ATTN_API attn_status attn_sm100_relbias_splits(const attn_relbias_launch *launch, int64_t *count);
+
+/* Consecutive blocks of one tile, from the highest key down. */
+typedef struct attn_split_piece {
+  int32_t tile;
+  int32_t number, count; /* of the tile's pieces; 0 has the highest keys */
+  int32_t entry_begin, entry_count;
+  int32_t blocks;
+} attn_split_piece;
+
+typedef struct attn_split_work {
+  int32_t piece, head;
+  int64_t partial_row; /* first row of its partial result; -1: the tile is whole */
+} attn_split_work;
+
+/* Partial results that make one: those of piece i begin at partial_row + i * rows. */
+typedef struct attn_split_combine {
+  int32_t tile, head, pieces, rows;
+  int64_t partial_row;
+} attn_split_combine;
+
+/* Arrays of the caller's as in attn_work_list. */
+typedef struct attn_split_plan {
+  size_t struct_size;
+  attn_split_piece *pieces; /* those of a tile side by side */
+  int64_t piece_capacity, num_pieces;
+  int32_t *piece_begin; /* [num_tiles + 1] */
+  int64_t piece_begin_capacity, num_piece_begin;
+  attn_tile_entry *entries; /* the list's, cut; no entry belongs to two pieces */
+  int64_t entry_capacity, num_entries;
+  attn_split_work *work; /* in the list's order, pieces of a tile side by side */
+  int64_t work_capacity, num_work;
+  attn_split_combine *combines;
+  int64_t combine_capacity, num_combines;
+  int64_t partial_rows; /* f32 rows of dim_v + 1 values: O and the log-sum-exp of a piece */
+} attn_split_plan;
+
+/* Cuts a filled work list, which stays as it is. */
+ATTN_API attn_status attn_make_split_plan(const attn_work_list *list, const attn_splits *splits,
+                                          int64_t key_tile, attn_split_plan *plan);
 
 /*===---------------------------------- what a target can do ----------------------------------===*/
 

@@ -201,8 +201,8 @@ typedef struct attn_batch {
   const int32_t *seq_lens;         /* [num_reqs] */
   const int32_t *context_lens;     /* optional [num_reqs]; default seq_len - query_len */
   const uint8_t *seq_len_is_bound; /* optional [num_reqs]; 1: seq_lens[b] is only an upper bound and
-                                      the exact length is on the device. No device takes that
-                                      yet */
+                                      the exact length is on the device. Of decode rows, which then
+                                      have to lie outside every range; so far on "none" only */
   const uint8_t *is_prefilling;    /* optional [num_reqs] */
   const int32_t *key_begin;        /* optional [num_reqs]; keys covered, default [0, seq_len) */
   const int32_t *key_end;
@@ -231,6 +231,9 @@ typedef struct attn_batch {
    * Query tiles end there and work is ordered between them. Other devices run any part. */
   const int64_t *cuts; /* optional [num_cuts] */
   int64_t num_cuts;
+  const int32_t *seq_len_least; /* optional [num_reqs]: of rows with seq_len_is_bound, the smallest
+                                   length; default query_len. Ranges may lie before the positions
+                                   that follow from it. Not looked at for other rows */
 } attn_batch;
 
 /*===---------------------------------- plans -------------------------------------------------===*/

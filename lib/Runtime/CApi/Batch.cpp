@@ -85,8 +85,11 @@ Fault BatchReader::readRequests(const attn_batch &batch) {
     request.seqLen = batch.seq_lens[b];
     if (batch.context_lens)
       request.contextLen = batch.context_lens[b];
-    if (batch.seq_len_is_bound && batch.seq_len_is_bound[b])
+    if (batch.seq_len_is_bound && batch.seq_len_is_bound[b]) {
       request.seqLenBound = request.seqLen;
+      if (batch.seq_len_least)
+        request.seqLenLeast = batch.seq_len_least[b];
+    }
     if (batch.is_prefilling)
       request.isPrefilling = batch.is_prefilling[b] != 0;
     if (batch.key_begin)

@@ -212,6 +212,11 @@ static void setLayout(attn_plan &plan, const attn_batch &batch) {
   plan.numPages = batch.num_pages;
 }
 
+attn_status capi::requireExactLengths(const attn_plan &plan) {
+  core::Status status = rt::requireExactLengths(plan.bound, deviceName(plan.settings));
+  return status ? ATTN_OK : attn_status(Failure(ATTN_UNSUPPORTED, status.message()));
+}
+
 /// Where runs of a part may begin and end.
 static std::optional<std::string> checkCuts(const attn_batch &batch, int64_t tokens) {
   for (int64_t i = 0; i < batch.num_cuts; ++i)
@@ -234,8 +239,9 @@ static attn_status prepare(attn_plan &plan, const attn_batch &batch,
     return Failure(ATTN_INVALID_ARGUMENT, "attn_batch: " + *fault);
   if (core::Status status = plan.binder->bind(plan.reader.input(), plan.bound); !status)
     return Failure(ATTN_INVALID_BATCH, status.message());
-  if (core::Status status = rt::requireExactLengths(plan.bound, deviceName(settings)); !status)
-    return Failure(ATTN_UNSUPPORTED, status.message());
+  if (settings.device != PlanDevice::None)
+    if (attn_status status = requireExactLengths(plan); status != ATTN_OK)
+      return status;
   const int64_t tokens = plan.bound.batch.shape.numTokens();
   if (tokens > settings.maxTokens)
     return Failure(ATTN_TOO_LARGE, "the batch has " + std::to_string(tokens) +

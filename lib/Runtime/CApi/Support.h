@@ -199,6 +199,15 @@ inline const char *deviceName(const PlanSettings &settings) {
   return "cuda";
 }
 
+/// For what is computed from positions, which rows with seq_len_is_bound have on the device only.
+/// Plan.cpp.
+attn_status requireExactLengths(const attn_plan &plan);
+/// Number of the ranges or documents table called `name`; null means the only one. With
+/// `rangesOnly`, of a ranges table. Tables.cpp.
+attn_status findSource(const core::MaskProgram &program, const char *name, bool rangesOnly,
+                       size_t &table);
+/// Memory of the caller's that is too small. Tables.cpp.
+Failure tooSmall(const char *name, int64_t capacity, int64_t needed);
 /// The part that a run asks for, or all of the batch. Plan.cpp.
 attn_status readPart(const attn_plan &plan, const attn_subrange *given, rt::SubRange &part);
 

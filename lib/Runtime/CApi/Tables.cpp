@@ -10,18 +10,20 @@
 using namespace attn;
 using namespace attn::capi;
 
-static Failure tooSmall(const char *name, int64_t capacity, int64_t needed) {
+Failure capi::tooSmall(const char *name, int64_t capacity, int64_t needed) {
   return Failure(ATTN_TOO_LARGE, std::string(name) + " is " + std::to_string(capacity) +
                                      ", expected at least " + std::to_string(needed));
 }
 
-/// Number of the ranges or documents table called `name`; null means the only one.
-static attn_status findSource(const core::MaskProgram &program, const char *name, size_t &table) {
+attn_status capi::findSource(const core::MaskProgram &program, const char *name, bool rangesOnly,
+                             size_t &table) {
+  const std::string kind = rangesOnly ? "ranges table" : "ranges or documents table";
   std::vector<std::string> names;
   size_t found = program.tables.size();
   for (size_t i = 0; i < program.tables.size(); ++i) {
     const core::TableDecl &decl = program.tables[i];
-    if (decl.kind != core::TableKind::Ranges && decl.kind != core::TableKind::Documents)
+    if (decl.kind != core::TableKind::Ranges &&
+        (rangesOnly || decl.kind != core::TableKind::Documents))
       continue;
     names.push_back(decl.name);
     if (!name || decl.name == name)
@@ -30,10 +32,9 @@ static attn_status findSource(const core::MaskProgram &program, const char *name
   const std::string list = " (the kernel has: " + rt::quotedList(names) + ")";
   if (!name && names.size() != 1)
     return Failure(ATTN_INVALID_ARGUMENT,
-                   "table is null and there is not exactly one ranges or documents table" + list);
+                   "table is null and there is not exactly one " + kind + list);
   if (found == program.tables.size())
-    return Failure(ATTN_INVALID_ARGUMENT,
-                   "no ranges or documents table '" + std::string(name) + "'" + list);
+    return Failure(ATTN_INVALID_ARGUMENT, "no " + kind + " '" + std::string(name) + "'" + list);
   table = found;
   return ATTN_OK;
 }
@@ -50,7 +51,7 @@ attn_status attn_plan_query_ranges(const attn_plan *plan, const char *name, int3
       return notPrepared();
     const core::MaskProgram &program = plan->settings.kernel->spec.program;
     size_t table = 0;
-    if (attn_status status = findSource(program, name, table); status != ATTN_OK)
+    if (attn_status status = findSource(program, name, false, table); status != ATTN_OK)
       return status;
     const core::Batch &batch = plan->bound.batch;
     *numRows = batch.shape.numTokens();
@@ -102,6 +103,8 @@ attn_status attn_plan_tile_records(const attn_plan *plan, const attn_tile_shape 
       return nullArgument("num_segments");
     if (!plan->isPrepared)
       return notPrepared();
+    if (attn_status status = requireExactLengths(*plan); status != ATTN_OK)
+      return status;
     attn_tile_shape shape;
     if (auto fault = readStruct(given, "attn_tile_shape", shape))
       return Failure(ATTN_INVALID_ARGUMENT, *fault);

@@ -4,6 +4,7 @@
 #include "attn-c/Engine.h"
 
 #include "CApiTest.h"
+#include "EngineInC.h"
 #include "TestKernel.h"
 
 #include <cstdlib>
@@ -93,6 +94,76 @@ TEST(CApiEngine, SafeCuts) {
   EXPECT_EQ(attn_plan_nearest_safe_cut(plan.handle, 2, 2, &cut), ATTN_INVALID_ARGUMENT);
   EXPECT_EQ(error(), "request 2 of 2");
   EXPECT_EQ(attn_plan_nearest_safe_cut(plan.handle, 0, 12, &cut), ATTN_INVALID_ARGUMENT);
+}
+
+/// Called from C, EngineInC.c.
+TEST(CApiEngine, BuildersInC) {
+  ArtifactHandle artifact(tinyArtifact());
+  PlanHandle plan(artifact, hostOptions());
+  Batch batch;
+  int64_t count = 0;
+  EXPECT_EQ(attn_plan_range_tensor(plan.handle, nullptr, 2, nullptr, 0, &count, nullptr),
+            ATTN_NOT_PREPARED);
+  EXPECT_EQ(attn_plan_page_runs(plan.handle, nullptr, 0, nullptr, &count), ATTN_NOT_PREPARED);
+  ASSERT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_OK) << error();
+  EXPECT_EQ(attn_test_range_tensor(plan.handle), 0) << error();
+  EXPECT_EQ(attn_test_has_no_pages(plan.handle), 0) << error();
+  const auto keep = [](const void *of, int request, int64_t q, int64_t k) {
+    return static_cast<int>(keeps(*static_cast<const Batch *>(of), request, q, k));
+  };
+  EXPECT_EQ(attn_test_split_plans(plan.handle), 0) << error();
+  EXPECT_EQ(attn_test_split_policies(), 0) << error();
+  // With pages, blocks start at multiples of their size.
+  const int32_t table[] = {6, 7, 99, -1, 0, 1, 4, 5};
+  batch.batch.page_size = 4;
+  batch.batch.block_table = table;
+  batch.batch.block_table_stride = batch.batch.block_table_width = 4;
+  ASSERT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_OK) << error();
+  EXPECT_EQ(attn_test_page_runs(plan.handle), 0) << error();
+  EXPECT_EQ(attn_test_work_list(plan.handle, keep, &batch), 0) << error();
+}
+
+/// On the host alone, rows may have a length that only the device knows.
+TEST(CApiEngine, BoundedRows) {
+  ArtifactHandle artifact(tinyArtifact());
+  PlanHandle plan(artifact, hostOptions());
+  Batch batch;
+  batch.startLoc[2] = 9; // one token
+  const uint8_t isBound[] = {0, 1}, isPrefilling[] = {1, 0};
+  batch.batch.seq_len_is_bound = isBound;
+  batch.batch.is_prefilling = isPrefilling;
+  auto prepare = [&] { return attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr); };
+  EXPECT_EQ(prepare(), ATTN_INVALID_BATCH);
+  EXPECT_EQ(error(), "request 1: range 0 [2, 4] reaches into positions 0 to 12 that the row may "
+                     "take, whose seq_len is known on the device only (seq_len_least says how far "
+                     "down they go)");
+  // Of request 1, lengths from 10: positions from 9, which the range [9, 12] holds.
+  int32_t least[] = {-5, 10};
+  batch.batch.seq_len_least = least;
+  EXPECT_EQ(prepare(), ATTN_INVALID_BATCH);
+  EXPECT_NE(error().find("range 1 [9, 12] reaches into positions 9 to 12"), std::string::npos);
+  least[1] = 14;
+  EXPECT_EQ(prepare(), ATTN_INVALID_BATCH);
+  EXPECT_EQ(error(), "request 1: seq_len_least is 14, expected query_len 1 to seq_len 13");
+  least[1] = 10;
+  batch.bounds[6] = 5, batch.bounds[7] = 8;
+  ASSERT_EQ(prepare(), ATTN_OK) << error();
+  // It lies outside every range; what follows from its position is not built.
+  int32_t rows[18];
+  int64_t numRows = 0, covered = 0;
+  ASSERT_EQ(attn_plan_query_ranges(plan.handle, nullptr, rows, 9, &numRows, &covered), ATTN_OK);
+  EXPECT_EQ(numRows, 9);
+  EXPECT_EQ(covered, 6);
+  EXPECT_EQ(rows[16], -1);
+  const attn_tile_shape tile = {sizeof(tile), 64, 64, 0};
+  int64_t records = 0, segments = 0;
+  EXPECT_EQ(attn_plan_tile_records(plan.handle, &tile, nullptr, 0, nullptr, 0, &records, &segments),
+            ATTN_UNSUPPORTED);
+  EXPECT_EQ(error(), "request 1: seq_len_bound: device 'none' needs exact lengths (seq_len alone)");
+  const attn_launch_shape shape = {sizeof(shape), 1, 64, 0, 0};
+  attn_work_list list = {};
+  list.struct_size = sizeof(list);
+  EXPECT_EQ(attn_plan_work_list(plan.handle, &shape, &list), ATTN_UNSUPPORTED);
 }
 
 TEST(CApiEngine, SupportAndSelection) {
