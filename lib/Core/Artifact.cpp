@@ -71,7 +71,7 @@ Result<Artifact> parseArtifact(const uint8_t *data, size_t size) {
   std::vector<BlobPlace> places;
   Result<Artifact> artifact = readManifest(*json, places);
   if (!artifact)
-    return Error{"artifact manifest: " + artifact.message()};
+    return Error{oneLine("artifact manifest: " + artifact.message())};
 
   const uint8_t *blobs = manifest + manifestSize;
   uint64_t left = size - kHeaderSize - manifestSize, at = 0;

@@ -160,8 +160,8 @@ public:
 private:
   bool fail(std::string_view what) { return failFrom(line, column(), what); }
   bool failFrom(int32_t atLine, int32_t atColumn, std::string_view what) {
-    error = Error{"line " + std::to_string(atLine) + ", column " + std::to_string(atColumn) + ": " +
-                  std::string(what)};
+    error = Error{oneLine("line " + std::to_string(atLine) + ", column " +
+                          std::to_string(atColumn) + ": " + std::string(what))};
     return false;
   }
 

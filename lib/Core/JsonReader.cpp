@@ -15,7 +15,7 @@ static Error placedError(int32_t line, int32_t column, std::string_view path,
     message = "line " + std::to_string(line) + ", column " + std::to_string(column) + ": ";
   if (!path.empty())
     message.append(path).append(": ");
-  return Error{message.append(text)};
+  return Error{oneLine(message.append(text))};
 }
 
 Error errorAt(const JsonValue &value, std::string_view path, std::string_view text) {

@@ -238,9 +238,11 @@ Status BatchBinder::bind(const BatchInput &input, BoundBatch &bound) {
     return status;
   if (Status status = checkPaging(input); !status)
     return status;
-  if (Status status = bindParams(*spec, input, bound.batch, scratch->hasParam); !status)
-    return status;
-  return bindTables(*spec, input, bound.batch, *scratch);
+  // From here on names that were given are looked up, and unknown ones quoted.
+  Status status = bindParams(*spec, input, bound.batch, scratch->hasParam);
+  if (status)
+    status = bindTables(*spec, input, bound.batch, *scratch);
+  return status ? Status() : Status(Error{oneLine(status.message())});
 }
 
 void BatchBinder::reserve(BoundBatch &bound, int64_t requests, int64_t ranges) const {

@@ -180,11 +180,11 @@ Result<SafetensorsFile> SafetensorsFile::parse(std::vector<uint8_t> bytes) {
     }
     Result<FileTensor> tensor = readEntry(member, data, static_cast<int64_t>(dataSize));
     if (!tensor)
-      return Error{"header: " + tensor.message()};
+      return Error{oneLine("header: " + tensor.message())};
     file.entries.push_back(std::move(*tensor));
   }
   if (Status status = checkCoverage(file.entries, data, dataSize); !status)
-    return Error{status.message()};
+    return Error{oneLine(status.message())};
   return file;
 }
 

@@ -18,6 +18,10 @@ struct Error {
   std::string message;
 };
 
+/// A message that quotes a file: control characters become escapes, and what makes it longer than
+/// 1500 bytes is left out.
+std::string oneLine(std::string message);
+
 /// Success, or an Error.
 class [[nodiscard]] Status {
 public:

@@ -171,6 +171,28 @@ TEST(Json, MalformedInputIsRefused) {
   }
 }
 
+// What a file holds is quoted in messages, which stay one line that can be read.
+TEST(Json, MessagesAreOneShortLine) {
+  EXPECT_EQ(oneLine("a b"), "a b");
+  EXPECT_EQ(oneLine("a\nb\x1b[2J\x7f"), "a\\u000ab\\u001b[2J\\u007f");
+  EXPECT_EQ(oneLine(std::string("\0", 1)), "\\u0000");
+  EXPECT_EQ(oneLine("\xc3\xa4"), "\xc3\xa4");
+  EXPECT_EQ(oneLine(std::string(1500, 'x')), std::string(1500, 'x'));
+  EXPECT_EQ(oneLine(std::string(1501, 'x')), std::string(1500, 'x') + "...");
+  // Two bytes a character: the limit lies between both.
+  std::string umlauts = "x";
+  for (int i = 0; i < 800; ++i)
+    umlauts += "\xc3\xa4";
+  EXPECT_EQ(oneLine(umlauts), umlauts.substr(0, 1499) + "...");
+  const Result<JsonValue> value = parseJson("{\"a\\nb\": 1}");
+  ASSERT_TRUE(value.ok());
+  ObjectReader reader(*value, "");
+  EXPECT_EQ(reader.finish().message(), "line 1, column 2: unknown key 'a\\u000ab'");
+  const Result<JsonValue> twice = parseJson("{\"a\\n\": 1, \"a\\n\": 1}");
+  ASSERT_FALSE(twice.ok());
+  EXPECT_EQ(twice.message(), "line 1, column 12: duplicate key 'a\\u000a'");
+}
+
 TEST(Json, DepthIsBounded) {
   auto nested = [](int depth) {
     return std::string(static_cast<size_t>(depth), '[') +

@@ -125,7 +125,17 @@ TEST(BatchRefusals, Shape) {
         "line 1, column 28: params: expected an object, got an array"},
        {R"({"requests": [], "params": {"x": "3"}})",
         "line 1, column 34: params.x: expected a number, got a string"},
-       {R"({"requests": [], "requests": []})", "line 1, column 18: duplicate key 'requests'"}});
+       {R"({"requests": [], "requests": []})", "line 1, column 18: duplicate key 'requests'"},
+       // Names are quoted without what would break the line.
+       {R"({"requests": [], "pag\nes": 3})",
+        "line 1, column 18: unknown key 'pag\\u000aes', expected one of requests, page_size, "
+        "partial_ranges, params, tables"},
+       {R"({"requests": [], "params": {"x\u001b": 3}})",
+        "param 'x\\u001b': kernel 'plain' has no such parameter (it has: none)"}});
+  EXPECT_EQ(
+      refusal(plainSpec(), R"({"requests": [], "params": {")" + std::string(9000, 'x') + "\": 3}}")
+          .size(),
+      1503u);
 }
 
 TEST(BatchRefusals, Lengths) {
