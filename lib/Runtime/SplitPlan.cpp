@@ -55,16 +55,25 @@ class LaunchModel {
 public:
   LaunchModel(const WorkListView &list, const MeasuredLaunch &launch)
       : slots(std::max<int64_t>(launch.sms * launch.ctasPerSm, 1)) {
-    for (const TileHeader &tile : list.tiles)
-      longestTile = std::max(longestTile, blocksOf(list, tile));
+    int64_t known[kKnown]; // blocks of the first tiles
+    for (int64_t t = 0; t < list.tiles.size; ++t) {
+      const int64_t blocks = blocksOf(list, list.tiles[t]);
+      longestTile = std::max(longestTile, blocks);
+      if (t < kKnown)
+        known[t] = blocks;
+    }
     int64_t blocksIn[kClasses] = {};
     int64_t rowsIn[kClasses] = {};
     int64_t tilesIn[kClasses] = {};
-    for (const TileHeader &tile : list.tiles) {
-      const int64_t blocks = blocksOf(list, tile);
+    int64_t last = 0, i = 0; // tiles side by side are often alike
+    for (int64_t t = 0; t < list.tiles.size; ++t) {
+      const TileHeader &tile = list.tiles[t];
+      const int64_t blocks = t < kKnown ? known[t] : blocksOf(list, tile);
       if (blocks == 0)
         continue;
-      const int64_t i = (blocks * kClasses - 1) / longestTile;
+      if (blocks != last)
+        i = (blocks * kClasses - 1) / longestTile;
+      last = blocks;
       blocksIn[i] += blocks;
       rowsIn[i] += tile.rows;
       ++tilesIn[i];
@@ -147,6 +156,7 @@ private:
     double partialCost; ///< of a partial result, in blocks
   };
   static constexpr int kClasses = 64;
+  static constexpr int64_t kKnown = 512;
 
   const int64_t slots;
   int64_t longestTile = 0;

@@ -11,7 +11,6 @@
 #include "attn/Core/IntMath.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -75,8 +74,7 @@ private:
   const ClassRun *next = nullptr, *end = nullptr;
 };
 
-/// One bit a group, at the group's lower bit of its class.
-constexpr uint32_t kLowBits = 0x55555555;
+constexpr uint32_t kLowBits = 0x55555555; ///< of the classes of all groups
 
 /// What became of a tile, for one head.
 struct TileSums {
@@ -84,16 +82,15 @@ struct TileSums {
   TileCounters counts{};
 };
 
-int64_t queryTilesOf(const BatchShape &shape, int64_t queryTile) {
-  int64_t tiles = 0;
-  for (int64_t b = 0; b < shape.numReqs(); ++b)
-    tiles += (shape.queryLen(RequestIndex(b)) + queryTile - 1) / queryTile;
-  return tiles;
-}
-
 /// Query tiles of a batch at most: a cut may end one.
 int64_t mostQueryTiles(const BatchShape &shape, int64_t queryTile, Span<const int64_t> cuts) {
-  return queryTilesOf(shape, queryTile) + cuts.size;
+  int64_t tiles = cuts.size;
+  for (int64_t b = 0; b < shape.numReqs(); ++b)
+    if (const int64_t queries = shape.queryLen(RequestIndex(b)); queries <= queryTile)
+      tiles += queries > 0;
+    else
+      tiles += ceilDiv(queries, queryTile);
+  return tiles;
 }
 
 Status checkCuts(const BatchShape &shape, Span<const int64_t> cuts) {
@@ -105,7 +102,8 @@ Status checkCuts(const BatchShape &shape, Span<const int64_t> cuts) {
   return {};
 }
 
-Status checkBatch(const Batch &batch, const WorkListKeys &keys, int64_t queryTile,
+/// `queryTiles`: mostQueryTiles().
+Status checkBatch(const Batch &batch, const WorkListKeys &keys, int64_t queryTiles,
                   Span<const int64_t> cuts) {
   const BatchShape &shape = batch.shape;
   if (Status status = checkCuts(shape, cuts); !status)
@@ -118,8 +116,7 @@ Status checkBatch(const Batch &batch, const WorkListKeys &keys, int64_t queryTil
     if (const int64_t end = keys.kvStart[b] + shape.seqLen[b];
         end > std::numeric_limits<int32_t>::max())
       return checkFits(kName, "row of the last key of request " + std::to_string(b), end);
-  return checkFits(kName, "number of work items",
-                   mostQueryTiles(shape, queryTile, cuts) * batch.numHeads);
+  return checkFits(kName, "number of work items", queryTiles * batch.numHeads);
 }
 
 } // namespace
@@ -131,6 +128,9 @@ struct WorkListBuilder::Impl {
 
   Status buildTiles(const Batch &batch, const WorkListKeys &keys, Span<const int64_t> cuts);
   void addTiles(const Batch &batch, RequestIndex b, Interval queries, int32_t kvRow);
+  bool addSingleRow(const Batch &batch, RequestIndex b, int32_t kvRow);
+  void addTile(const QueryTile &tile, int64_t token, int64_t firstEntry, int32_t kvRow,
+               const TileSums &sums, uint64_t heads);
   TileSums buildEntries(const QueryTile &tile);
   void addSingleRun(Interval run, TileSums &sums);
   void sweepGroups(const QueryTile &tile, TileSums &sums);
@@ -150,8 +150,7 @@ struct WorkListBuilder::Impl {
   std::vector<WorkPart> parts;
   /// Of each part: past its tiles, and keys of its requests.
   struct PartSums {
-    int64_t tileEnd = 0;
-    int64_t keys = 0;
+    int64_t tileEnd = 0, keys = 0;
   };
   std::vector<PartSums> partSums;
   // Of the list being built.
@@ -220,11 +219,6 @@ TileSums WorkListBuilder::Impl::buildEntries(const QueryTile &tile) {
   firstEntry = entries.count;
   if (tile.keys.empty())
     return sums;
-  if (!launch.testsVisible)
-    if (const std::optional<Interval> run = classes.singleRun(tile)) {
-      addSingleRun(*run, sums);
-      return sums;
-    }
   classes.classify(tile);
   for (int64_t g = 0; g < launch.groups; ++g)
     for (const ClassRun &run : classes.runs(g)) {
@@ -251,31 +245,42 @@ void WorkListBuilder::Impl::addSingleRun(Interval run, TileSums &sums) {
   const auto lo = static_cast<uint32_t>(run.lo), hi = static_cast<uint32_t>(run.hi);
   const uint32_t lowest = lo / block, highest = hi / block; // `highest` has only keys below hi
   const int64_t before = lo - lowest * block, rest = hi - highest * block;
-  auto addPart = [&](uint32_t number, int64_t begin, int64_t end) {
-    const auto bitmap = static_cast<int32_t>(visible.count / kVisibleWords);
-    if (uint32_t *words = visible.next(kVisibleWords))
-      classes.writeKeyBits(begin, end, words);
-    entries.add({static_cast<int32_t>(number * block), 1, kGroupPartial, bitmap});
-    sums.cost += kPartialCost;
-    ++sums.counts.visited;
-  };
-  if (lowest == highest) {
-    addPart(lowest, before, rest);
-  } else {
-    const int64_t fullBegin = lowest + (before != 0), numFull = highest - fullBegin;
-    if (rest)
-      addPart(highest, 0, rest);
-    if (numFull) {
-      entries.add(
-          {static_cast<int32_t>(fullBegin * size), static_cast<int32_t>(numFull), kGroupFull, -1});
-      sums.cost += numFull * kFullCost;
-      sums.counts.full += numFull;
-      sums.counts.visited += numFull;
-    }
-    if (before)
-      addPart(lowest, before, size);
-  }
+  const int64_t fullBegin = lowest + (before != 0), numFull = highest - fullBegin;
+  const bool isOne = lowest == highest;
+  const int64_t numParts = isOne ? 1 : (before != 0) + (rest != 0);
+  const int64_t numRuns = !isOne && numFull > 0;
+  sums.cost = numParts * kPartialCost + numRuns * numFull * kFullCost;
+  sums.counts.full = numRuns * numFull;
+  sums.counts.visited = numParts + sums.counts.full;
   sums.counts.loaded = sums.counts.visited;
+  // A number past 32 bits is refused before the list is used.
+  auto bitmap = static_cast<int32_t>(visible.count / kVisibleWords);
+  uint32_t *words = visible.next(numParts * kVisibleWords);
+  TileEntry *entry = entries.next(numParts + numRuns);
+  if (visible.isFull() || entries.isFull())
+    return;
+  auto addPart = [&](uint32_t number, int64_t begin, int64_t end) {
+    classes.writeKeyBits(begin, end, words);
+    words += kVisibleWords;
+    entry->keyBegin = static_cast<int32_t>(number * block);
+    entry->blocks = 1;
+    entry->classes = kGroupPartial;
+    entry->visible = bitmap++;
+    ++entry;
+  };
+  if (isOne)
+    return addPart(lowest, before, rest);
+  if (rest)
+    addPart(highest, 0, rest);
+  if (numRuns) {
+    entry->keyBegin = static_cast<int32_t>(fullBegin * size);
+    entry->blocks = static_cast<int32_t>(numFull);
+    entry->classes = kGroupFull;
+    entry->visible = -1;
+    ++entry;
+  }
+  if (before)
+    addPart(lowest, before, size);
 }
 
 /// Emits the blocks of a tile whose groups have runs side by side.
@@ -301,6 +306,45 @@ Status WorkListBuilder::Impl::checkSizes() const {
   return checkFits(kName, "number of bitmaps", visible.count / kVisibleWords);
 }
 
+/// The header and the sums of a tile whose entries are those from `firstEntry` on.
+inline void WorkListBuilder::Impl::addTile(const QueryTile &tile, int64_t token, int64_t entryBegin,
+                                           int32_t kvRow, const TileSums &sums, uint64_t heads) {
+  costs[tiles.count] = static_cast<uint32_t>(sums.cost);
+  if (TileHeader *header = tiles.next()) {
+    header->request = static_cast<int32_t>(tile.b.value);
+    header->queryBegin = static_cast<int32_t>(tile.queries.lo);
+    header->tokenBegin = static_cast<int32_t>(token);
+    header->rows = static_cast<int32_t>(tile.queries.size());
+    header->entryBegin = static_cast<int32_t>(entryBegin);
+    header->entryCount = static_cast<int32_t>(entries.count - entryBegin);
+    header->kvRow = kvRow;
+    header->keyBegin = static_cast<int32_t>(tile.keys.lo);
+    header->keyEnd = static_cast<int32_t>(tile.keys.hi);
+    std::fill(std::begin(header->reserved), std::end(header->reserved), 0);
+  }
+  counts.loaded += heads * sums.counts.loaded;
+  counts.visited += heads * sums.counts.visited;
+  counts.full += heads * sums.counts.full;
+}
+
+/// The tile of a request of one token, as decode steps have them. False if it takes more than
+/// one run of keys.
+bool WorkListBuilder::Impl::addSingleRow(const Batch &batch, RequestIndex b, int32_t kvRow) {
+  const BatchShape &shape = batch.shape;
+  const int64_t q = shape.contextLen[b.value];
+  const QueryTile tile{
+      b, HeadIndex(0), {q, q + 1}, {shape.keyBegin[b.value], shape.keyEnd[b.value]}};
+  const std::optional<Interval> run = classes.singleRun(b, q, tile.keys);
+  if (!run)
+    return false;
+  const int64_t entryBegin = entries.count;
+  TileSums sums;
+  addSingleRun(*run, sums);
+  addTile(tile, shape.queryStartLoc[b.value], entryBegin, kvRow, sums,
+          static_cast<uint64_t>(batch.numHeads));
+  return true;
+}
+
 /// The tiles of a request's queries, no further than a cut.
 void WorkListBuilder::Impl::addTiles(const Batch &batch, RequestIndex b, Interval queries,
                                      int32_t kvRow) {
@@ -314,24 +358,9 @@ void WorkListBuilder::Impl::addTiles(const Batch &batch, RequestIndex b, Interva
                            HeadIndex(h),
                            {q, std::min(q + launch.queryTile(), queries.hi)},
                            {shape.keyBegin[b.value], shape.keyEnd[b.value]}};
-      const auto entryBegin = static_cast<int32_t>(entries.count);
+      const int64_t entryBegin = entries.count;
       const TileSums sums = buildEntries(tile);
-      costs[tiles.count] = static_cast<uint32_t>(sums.cost);
-      if (TileHeader *header = tiles.next()) {
-        header->request = static_cast<int32_t>(b.value);
-        header->queryBegin = static_cast<int32_t>(q);
-        header->tokenBegin = static_cast<int32_t>(firstToken + q);
-        header->rows = static_cast<int32_t>(tile.queries.size());
-        header->entryBegin = entryBegin;
-        header->entryCount = static_cast<int32_t>(entries.count) - entryBegin;
-        header->kvRow = kvRow;
-        header->keyBegin = static_cast<int32_t>(tile.keys.lo);
-        header->keyEnd = static_cast<int32_t>(tile.keys.hi);
-        std::fill(std::begin(header->reserved), std::end(header->reserved), 0);
-      }
-      counts.loaded += headsOfTile * sums.counts.loaded;
-      counts.visited += headsOfTile * sums.counts.visited;
-      counts.full += headsOfTile * sums.counts.full;
+      addTile(tile, firstToken + q, entryBegin, kvRow, sums, headsOfTile);
     }
 }
 
@@ -340,6 +369,7 @@ Status WorkListBuilder::Impl::buildTiles(const Batch &batch, const WorkListKeys 
   const BatchShape &shape = batch.shape;
   // A box of a paged cache must not cross a page.
   classes.bind(batch, /*anchored=*/!keys.kvStart);
+  const bool hasSingleRows = !launch.testsVisible && classes.followsRows();
   PartSums part;
   auto cut = [&](int64_t token) {
     part.tileEnd = tiles.count;
@@ -354,6 +384,12 @@ Status WorkListBuilder::Impl::buildTiles(const Batch &batch, const WorkListKeys 
     if (token == tokenEnd)
       continue;
     const auto kvRow = keys.kvStart ? static_cast<int32_t>(keys.kvStart[b]) : 0;
+    for (; next < cuts.size && cuts[next] == token; ++next)
+      cut(token);
+    if (hasSingleRows && token + 1 == tokenEnd && addSingleRow(batch, RequestIndex(b), kvRow)) {
+      part.keys += shape.keyEnd[b] - shape.keyBegin[b];
+      continue;
+    }
     classes.start(RequestIndex(b));
     while (token < tokenEnd) {
       for (; next < cuts.size && cuts[next] == token; ++next)
@@ -409,13 +445,10 @@ void WorkListBuilder::Impl::orderPart(const Batch &batch, Interval partTiles,
         work.count += numUnits * (last - first) * group;
         continue;
       }
-      WorkItem *item = work.memory.data + work.count;
-      const auto firstHead = static_cast<int32_t>(first * group);
-      const auto numHeads = static_cast<int32_t>((last - first) * group);
-      for (int64_t i = 0; i < numUnits; ++i, item += numHeads)
-        for (int32_t h = 0; h < numHeads; ++h)
-          item[h] = {units[i].queryTile, firstHead + h};
-      work.count = item - work.memory.data;
+      const WorkItem *end =
+          fillItems(Span<const Unit>(units.data(), numUnits), static_cast<int32_t>(first * group),
+                    static_cast<int32_t>((last - first) * group), work.memory.data + work.count);
+      work.count = end - work.memory.data;
       continue;
     }
     numUnits = 0;
@@ -495,9 +528,9 @@ Result<WorkListView> WorkListBuilder::build(const Batch &batch, const WorkListKe
                                             const WorkListMemory &memory,
                                             Span<const int64_t> cuts) {
   impl->sizes = WorkListSizes();
-  if (Status status = checkBatch(batch, keys, impl->launch.queryTile(), cuts); !status)
-    return Error{status.message()};
   const int64_t queryTiles = mostQueryTiles(batch.shape, impl->launch.queryTile(), cuts);
+  if (Status status = checkBatch(batch, keys, queryTiles, cuts); !status)
+    return Error{status.message()};
   const int64_t numTiles = queryTiles * (impl->classes.isPerHead() ? batch.numHeads : 1);
   if (static_cast<int64_t>(impl->costs.size()) < numTiles) {
     impl->costs.resize(numTiles);
@@ -536,10 +569,10 @@ Result<WorkListView> WorkListBuilder::build(const Batch &batch, const WorkListKe
 Result<WorkList> rt::buildWorkList(const MaskProgram &program, const Batch &batch,
                                    const CudaLaunch &launch, TilePlan plan,
                                    const WorkListKeys &keys, Span<const int64_t> cuts) {
-  if (Status status = checkBatch(batch, keys, launch.queryTile(), cuts); !status)
+  const int64_t queryTiles = mostQueryTiles(batch.shape, launch.queryTile(), cuts);
+  if (Status status = checkBatch(batch, keys, queryTiles, cuts); !status)
     return Error{status.message()};
   WorkListBuilder builder(program, launch, plan);
-  const int64_t queryTiles = mostQueryTiles(batch.shape, launch.queryTile(), cuts);
   WorkListSizes sizes{queryTiles * batch.numHeads, queryTiles, 16 * queryTiles, 8 * queryTiles};
   // Twice at most: the first list says what it takes.
   for (bool again = false;; again = true) {
@@ -563,32 +596,4 @@ Result<WorkList> rt::buildWorkList(const MaskProgram &program, const Batch &batc
     if (again || sizes.tiles == 0)
       return Error{view.message()};
   }
-}
-
-Result<WorkSlice> rt::sliceOf(const WorkListView &list, TokenRange tokens) {
-  if (tokens.begin >= tokens.end)
-    return WorkSlice{};
-  WorkSlice slice;
-  const auto find = [&](int64_t token, int64_t &place) {
-    const WorkPart *part =
-        std::partition_point(list.parts.begin(), list.parts.end(),
-                             [&](const WorkPart &part) { return part.tokenEnd < token; });
-    if (part == list.parts.end() || part->tokenEnd != token)
-      return false;
-    place = part->workEnd;
-    return true;
-  };
-  for (auto [token, place] :
-       {std::pair(tokens.begin, &slice.begin), std::pair(tokens.end, &slice.end)}) {
-    if (token == 0 || find(token, *place))
-      continue;
-    std::string cuts;
-    for (const WorkPart &part : list.parts)
-      if (&part + 1 != list.parts.end())
-        cuts += (cuts.empty() ? "" : ", ") + std::to_string(part.tokenEnd);
-    return Error{"tokens [" + std::to_string(tokens.begin) + ", " + std::to_string(tokens.end) +
-                 "): the batch is not cut at " + std::to_string(token) +
-                 " (it is at: " + (cuts.empty() ? "none" : cuts) + ")"};
-  }
-  return slice;
 }

@@ -17,6 +17,8 @@ Interval queriesOf(const BatchShape &shape, int64_t b) {
 
 /// Whether some range of some request holds a scheduled query.
 bool coversAny(const BatchShape &shape, const TableData &ranges) {
+  if (ranges.ranges.empty())
+    return false;
   for (int64_t b = 0; b < shape.numReqs(); ++b) {
     const Interval queries = queriesOf(shape, b);
     if (queries.empty())

@@ -2,6 +2,7 @@
 #include "RowTerms.h"
 
 #include <cstdlib>
+#include <limits>
 
 using namespace attn;
 using namespace attn::core;
@@ -439,6 +440,7 @@ void RowTerms::resolveSum(const Sum &sum, int term) {
 
 void RowTerms::resolve() {
   rowBounds.clear();
+  isApplied = false;
   count = 0;
   for (const Term &term : terms) {
     base[count] = {-kFar, -kFar, kFar, kFar, -kFar, kFar};
@@ -514,6 +516,48 @@ bool RowTerms::rewind(HeadIndex h) {
   return readScalars(RequestIndex(request), h);
 }
 
+/// The hull of the ranges that hold q.
+static Interval hullOf(Span<const Range> ranges, int64_t q) {
+  int32_t start = std::numeric_limits<int32_t>::max(), end = -1;
+  for (const Range &range : ranges)
+    if (range.start <= q && q <= range.end) {
+      start = std::min(start, range.start);
+      end = std::max(end, range.end);
+    }
+  return end < 0 ? Interval::none() : Interval::fromInclusive(start, end);
+}
+
+std::optional<Interval> RowTerms::runOf(RequestIndex b, int64_t q) {
+  request = b.value;
+  rowsUntil = -kFar;
+  for (Source &source : sources) {
+    const TableData &table = batch->tables[source.table];
+    Interval row;
+    if (source.isDocuments) {
+      const Range of = DocumentRuns(documentsOf(table, request)).at(q, q + 1).row;
+      row = Interval::fromInclusive(of.start, of.end);
+    } else {
+      row = hullOf(rangesOf(table, request), q);
+    }
+    isApplied &= row == source.row;
+    source.row = row;
+  }
+  if (changes && !readScalars(b, HeadIndex(0)))
+    return std::nullopt;
+  if (!isApplied)
+    applyBounds();
+  Interval run;
+  for (const RowTerm *term = current.data(); term != current.data() + count; ++term) {
+    const Interval keys{term->begin(q), term->end(q)};
+    if (keys.lo >= keys.hi || q < term->qLo || q >= term->qHi)
+      continue;
+    if (run.lo < run.hi && (keys.lo > run.hi || run.lo > keys.hi))
+      return std::nullopt;
+    run = {std::min(run.lo, keys.lo), std::max(run.hi, keys.hi)};
+  }
+  return run;
+}
+
 /// The terms of the rows from `at` on, up to the next change of a table's row.
 void RowTerms::applyRows() {
   rowsUntil = kFar;
@@ -524,8 +568,13 @@ void RowTerms::applyRows() {
     source.row = Interval::fromInclusive(place.run.row.start, place.run.row.end);
     rowsUntil = std::min(rowsUntil, place.run.end);
   }
+  applyBounds();
+}
+
+inline void RowTerms::applyBounds() {
   for (const RowBound &bound : rowBounds) {
     const int64_t value = *bound.value + bound.offset;
     *bound.to = bound.isLower ? std::max(*bound.from, value) : std::min(*bound.from, value);
   }
+  isApplied = true;
 }

@@ -54,14 +54,16 @@ public:
   bool bind(const core::Batch &batch);
   /// Goes to the first row of a request. False as above.
   bool start(core::RequestIndex b, core::HeadIndex h);
+  /// The keys of one row of a request if they are one run, perhaps empty; nothing if they are
+  /// several or cannot be followed. Instead of start(), not between it and next(). For masks that
+  /// do not depend on the head.
+  std::optional<core::Interval> runOf(core::RequestIndex b, int64_t q);
 
   /// Remembers the current row; rewind() comes back to it for another head of the same request.
   void mark();
   bool rewind(core::HeadIndex h);
 
   int64_t row() const { return at; }
-  /// Goes back by one row, which was a piece of its own.
-  void stepBack() { --at; }
   /// The piece that starts at row(), up to `end` (not past the request's rows); goes past it.
   RowPiece next(int64_t end) {
     const int64_t from = at;
@@ -114,6 +116,7 @@ private:
     bool isLower;
   };
   void applyRows();
+  void applyBounds();
 
   // Compilation: nothing where the form is not known.
   std::optional<Terms> termsOf(core::NodeId id, bool negated);
@@ -152,6 +155,7 @@ private:
   std::array<RowTerm, kMostTerms> base, current;
   int count = 0;
   std::vector<RowBound> rowBounds;
+  bool isApplied = false; ///< `current` is that of the sources' rows
 };
 
 } // namespace attn::rt

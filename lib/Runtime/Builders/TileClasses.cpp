@@ -32,25 +32,6 @@ TileClasses::TileClasses(const MaskProgram &program, const CudaLaunch &launch, T
   }
 }
 
-std::optional<Interval> TileClasses::singleRun(const QueryTile &tile) {
-  if (!followsRequest || perHead || tile.queries.size() != 1)
-    return std::nullopt;
-  const RowPiece piece = terms.next(tile.queries.hi);
-  const int64_t q = tile.queries.lo;
-  Interval run;
-  for (const RowTerm *term = piece.terms; term != piece.terms + piece.count; ++term) {
-    const Interval keys{term->begin(q), term->end(q)};
-    if (keys.lo >= keys.hi || q < term->qLo || q >= term->qHi)
-      continue;
-    if (run.lo < run.hi && (keys.lo > run.hi || run.lo > keys.hi)) {
-      terms.stepBack();
-      return std::nullopt;
-    }
-    run = {std::min(run.lo, keys.lo), std::max(run.hi, keys.hi)};
-  }
-  return Interval{std::max(run.lo, tile.keys.lo), std::min(run.hi, tile.keys.hi)};
-}
-
 bool TileClasses::readsDocuments() const {
   return std::any_of(program.tables.begin(), program.tables.end(),
                      [](const TableDecl &decl) { return decl.kind == TableKind::Documents; });

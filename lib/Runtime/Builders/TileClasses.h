@@ -62,19 +62,25 @@ public:
   void start(core::RequestIndex b);
   void classify(const QueryTile &tile);
 
-  /// A tile of one row whose keys are one run: the run, clipped to the tile's keys, perhaps empty.
-  /// Such a tile needs no classes. Nothing if it is another tile, which is then to be classified.
-  std::optional<core::Interval> singleRun(const QueryTile &tile);
+  /// Whether tiles of one row may be asked for by singleRun().
+  bool followsRows() const { return followsBatch && !perHead; }
+  /// The keys of a tile of one row, its request's only one, if they are one run: clipped to the
+  /// tile's keys, perhaps empty. Such a tile needs no classes, and start() was not called. Nothing
+  /// if the request is to be started and the tile classified.
+  std::optional<core::Interval> singleRun(core::RequestIndex b, int64_t q, core::Interval keys) {
+    const std::optional<core::Interval> run = terms.runOf(b, q);
+    if (!run)
+      return std::nullopt;
+    return core::Interval{std::max(run->lo, keys.lo), std::min(run->hi, keys.hi)};
+  }
 
   /// Bitmap of the keys [begin, end) of a block, to kVisibleWords words.
   void writeKeyBits(int64_t begin, int64_t end, uint32_t *words) const {
-    for (size_t i = 0; i < core::kVisibleWords; i += 2) { // by 64 bits, and straight to memory
-      uint64_t below, pair;
-      std::memcpy(&below, &firstKeys[begin][i], sizeof below);
-      std::memcpy(&pair, &firstKeys[end][i], sizeof pair);
-      pair ^= below;
-      std::memcpy(&words[i], &pair, sizeof pair);
-    }
+    const KeyBitmap below = firstKeys[begin], upTo = firstKeys[end];
+    KeyBitmap bits;
+    for (size_t i = 0; i < bits.size(); ++i)
+      bits[i] = upTo[i] ^ below[i];
+    std::memcpy(words, bits.data(), sizeof(bits));
   }
 
   /// Of the tile classified last: ascending runs of a group, those of a class joined.
