@@ -436,9 +436,13 @@ Result<Artifact> readManifest(const JsonValue &manifest, std::vector<BlobPlace> 
   if (format && format->isInt() && format->asInt() > kArtifactFormatVersion)
     return Error{"format " + std::to_string(format->asInt()) + " is newer than " +
                  std::to_string(kArtifactFormatVersion) + ", the newest one known here"};
+  if (format && format->isInt() && format->asInt() >= 1 && format->asInt() < kArtifactFormatVersion)
+    return Error{"format " + std::to_string(format->asInt()) + " is older than " +
+                 std::to_string(kArtifactFormatVersion) +
+                 ", the only one known here; compile the spec again"};
   ObjectReader reader(manifest, "");
   Artifact artifact;
-  reader.integer("format", 1, kArtifactFormatVersion);
+  reader.integer("format", kArtifactFormatVersion, kArtifactFormatVersion);
   artifact.compilerVersion = reader.string("compiler");
   forEach(reader, "blobs", reader.array("blobs"),
           [&](const JsonValue &b, const std::string &at) { return readBlob(b, at, blobs); });

@@ -297,8 +297,11 @@ Scene Tester::nextScene(const Loaded &loaded, int number, std::mt19937 &rng) con
   if (!options.small)
     return randomScene(number, heads, rng);
   const Int tiles = heads <= 2 ? 1 + static_cast<Int>(rng() % 3) : 1;
+  const std::vector<core::TableDecl> &tables = loaded.spec().program.tables;
+  const bool hasBranches = std::any_of(
+      tables.begin(), tables.end(), [](const core::TableDecl &t) { return t.name == "k_branch"; });
   return smallScene(static_cast<int>(rng() % 4), heads, tiles, loaded.kernel->shape().queryTile(),
-                    rng);
+                    hasBranches && number % 2 == 0, rng);
 }
 
 void Tester::runRandom() {

@@ -92,6 +92,9 @@ Int Scene::tokens() const {
 // Random batches
 //===----------------------------------------------------------------------===//
 
+/// Tokens of a branch on average.
+constexpr Int kShortBranch = 50, kLongBranch = 250;
+
 /// Uniform in [lo, hi].
 static Int in(std::mt19937 &rng, Int lo, Int hi) {
   return lo + static_cast<Int>(rng() % static_cast<uint64_t>(hi - lo + 1));
@@ -150,8 +153,8 @@ static void addDocuments(truth::Request &r, std::mt19937 &rng) {
   }
 }
 
-/// Everything that follows from the requests.
-static void finish(Scene &scene, Int heads, std::mt19937 &rng) {
+/// Everything that follows from the requests. Branches have `branchLength` tokens on average.
+static void finish(Scene &scene, Int heads, Int branchLength, std::mt19937 &rng) {
   Int token = 0;
   scene.kStride = 1;
   for (truth::Request &r : scene.requests) {
@@ -166,13 +169,13 @@ static void finish(Scene &scene, Int heads, std::mt19937 &rng) {
     scene.radii.push_back(static_cast<int32_t>(in(rng, 0, 300)));
     scene.slopes.push_back(static_cast<float>(in(rng, 0, 64)) / 256);
   }
-  // Branches change rarely, so some tiles are whole ones.
+  // So long that some tiles are whole ones.
   for (auto [table, count] :
        {std::pair(&scene.qBranch, token),
         std::pair(&scene.kBranch, static_cast<Int>(scene.requests.size()) * scene.kStride)}) {
     int32_t branch = 0;
     for (Int i = 0; i < count; ++i) {
-      if (rng() % 50 == 0)
+      if (rng() % static_cast<uint64_t>(branchLength) == 0)
         branch = static_cast<int32_t>(rng() % 4);
       table->push_back(branch);
     }
@@ -185,22 +188,29 @@ static Int randomWindow(std::mt19937 &rng) {
 }
 
 /// What `number` decides besides the requests with queries.
-static void complete(Scene &scene, int number, Int heads, std::mt19937 &rng) {
+static void complete(Scene &scene, int number, Int heads, Int branchLength, std::mt19937 &rng) {
   const Int size = static_cast<Int>(scene.requests.size());
   const Int places[] = {0, size / 2, size};
   if (number % 4 != 3)
     scene.requests.insert(scene.requests.begin() + places[number % 4],
                           truth::request(0, in(rng, 0, 90)));
   for (const truth::Request &r : scene.requests) {
-    const bool part = number % 4 == 1;
-    const Int begin = part ? in(rng, 0, r.seqLen) : 0;
-    scene.keys.push_back({begin, part ? in(rng, begin, r.seqLen) : r.seqLen});
+    if (number % 4 != 1) {
+      scene.keys.push_back({0, r.seqLen});
+    } else if (rng() % 2) {
+      const Int begin = in(rng, 0, r.seqLen);
+      scene.keys.push_back({begin, in(rng, begin, r.seqLen)});
+    } else {
+      // A little before the diagonal: the block that they begin in and two that the diagonal
+      // crosses are then partial ones side by side.
+      scene.keys.push_back({std::max<Int>(0, r.contextLen - in(rng, 0, 200)), r.seqLen});
+    }
   }
   scene.what = std::to_string(scene.requests.size()) + " requests, left " +
                std::to_string(scene.left) +
                (number % 2 == 0 ? ", a range longer than the window" : "") +
                (number % 4 == 1 ? ", part of the keys" : "");
-  finish(scene, heads, rng);
+  finish(scene, heads, branchLength, rng);
 }
 
 Scene device::randomScene(int number, Int heads, std::mt19937 &rng) {
@@ -216,23 +226,24 @@ Scene device::randomScene(int number, Int heads, std::mt19937 &rng) {
     truth::Request &r = scene.requests[rng() % scene.requests.size()];
     r = longRangeRequest(scene.left, kAny, rng);
   }
-  complete(scene, number, heads, rng);
+  complete(scene, number, heads, kShortBranch, rng);
   return scene;
 }
 
-Scene device::smallScene(int number, Int heads, Int tiles, Int queryTile, std::mt19937 &rng) {
+Scene device::smallScene(int number, Int heads, Int tiles, Int queryTile, bool manyRuns,
+                         std::mt19937 &rng) {
   Scene scene;
-  if (tiles > 2 && rng() % 3 == 0) {
+  if (!manyRuns && tiles > 2 && rng() % 3 == 0) {
     // Tiles without keys, which are many at little cost. A CTA needs 23 of them until an arrival
     // too few at the 2 slots of the work queue, where 12 warps arrive, has become a phase too many.
     constexpr Int kTiles = 24; // of 2 heads, on the simulator's 2 CTAs
     for (Int i = 0; i < kTiles; ++i)
       scene.requests.push_back(truth::request(in(rng, 1, 4), 0));
-    complete(scene, number, heads, rng);
+    complete(scene, number, heads, kShortBranch, rng);
     return scene;
   }
   // Often more key blocks than any ring has slots.
-  const Int more = rng() % 3 ? 0 : in(rng, 200, 700);
+  const Int more = manyRuns ? 4000 : rng() % 3 ? 0 : in(rng, 200, 700);
   scene.left = more && rng() % 2 ? in(rng, 200, 700) : randomWindow(rng);
   for (Int open = tiles; open > 0;) {
     if (number % 2 == 0 && open == tiles) {
@@ -248,7 +259,7 @@ Scene device::smallScene(int number, Int heads, Int tiles, Int queryTile, std::m
       range.end += more;
     open -= (r.queryLen + queryTile - 1) / queryTile;
   }
-  complete(scene, number, heads, rng);
+  complete(scene, number, heads, manyRuns ? kLongBranch : kShortBranch, rng);
   return scene;
 }
 
@@ -270,7 +281,7 @@ Scene device::manyRequests(Int left, Int heads, std::mt19937 &rng) {
   for (const truth::Request &r : scene.requests)
     scene.keys.push_back({0, r.seqLen});
   scene.what = std::to_string(count) + " requests, left " + std::to_string(left);
-  finish(scene, heads, rng);
+  finish(scene, heads, kShortBranch, rng);
   return scene;
 }
 

@@ -54,7 +54,9 @@ const Family *familyOf(const std::string &kernel);
 Scene randomScene(int number, Int heads, std::mt19937 &rng);
 
 /// As randomScene, with queries for exactly `tiles` query tiles of `queryTile` rows.
-Scene smallScene(int number, Int heads, Int tiles, Int queryTile, std::mt19937 &rng);
+/// With `manyRuns`, keys of another 4000 positions whose branches are long: a tile has more runs of
+/// key blocks than go through the queue of a kernel.
+Scene smallScene(int number, Int heads, Int tiles, Int queryTile, bool manyRuns, std::mt19937 &rng);
 
 /// 1 to 64 requests with up to 64 ranges and a window of `left`.
 Scene manyRequests(Int left, Int heads, std::mt19937 &rng);

@@ -183,36 +183,6 @@ def repeated_barrier(text, i):
     return ""
 
 
-def offset_of(text, i, register):
-    """The constant that was added last to make an address, or None."""
-    for j in range(i - 1, max(i - 40, -1), -1):
-        match = re.match(r"\s*(\S+) \s*%s, (.*);" % register, text.lines[j])
-        if match:
-            constant = re.search(r", (\d+)$", match.group(2))
-            return int(constant.group(1)) if match.group(1) == "add.s32" and constant else None
-    return None
-
-
-def place(text, i, match):
-    """The constant part of the address of a barrier in the piece of line i, or None."""
-    return int(match.group(2)) if match.group(2) else offset_of(text, text.piece(i)[0], match.group(1))
-
-
-def queue_wait(text, i):
-    """The producer's wait for a slot of the work queue.
-
-    In between it has waited for every slot of Q, which each warp gives back only after it has read the
-    queue's value before; so this wait never decides anything.
-    """
-    # In memory: barriers of the full slots, of the empty ones, values.
-    at = place(text, i, re.search(ADDRESS, text.lines[i]))
-    for j, value in text.find(r"st\.shared\.b32 \[%r\d+\+(\d+)\]"):
-        full = re.search(r"mbarrier\.arrive\S* _, " + ADDRESS, text.lines[j + 1])
-        if at is not None and full and full.group(2) and int(full.group(2)) < at < int(value.group(1)):
-            return "the slots of Q, for which the producer waits in between, come back after the value was read"
-    return ""
-
-
 def unread(text, i, register):
     """A value that no other instruction reads."""
     for j, line in enumerate(text.lines):
@@ -230,11 +200,13 @@ def drop_wait(text):
     for i, match in text.find(r"mbarrier\.try_wait"):
         first, last = text.piece(i)
         yield text.fault("drop a wait", i, "no " + match.group(0),
-                         text.edited({j: None for j in range(first, last + 1)}), queue_wait(text, i),
-                         text.needed(i))
+                         text.edited({j: None for j in range(first, last + 1)}),
+                         needed=text.needed(i))
     for i, match in text.find(r"wgmma\.wait_group.*"):
         yield text.fault("drop a wait", i, "no " + match.group(0), text.edited({i: None}),
                     repeated_wait_group(text, i))
+    for i, match in text.find(r"@P cp\.async\.bulk\.wait_group.*"):
+        yield text.fault("drop a wait", i, "no " + match.group(0), text.edited({i: None}))
     for i, match in text.find(r"^\s*bar\.sync.*"):
         yield text.fault("drop a wait", i, "no " + match.group(0).strip(), text.edited({i: None}),
                     repeated_barrier(text, i))
@@ -247,7 +219,7 @@ def drop_fence(text):
 
 
 def drop_commit(text):
-    for i, match in text.find(r"^\s*(wgmma|cp\.async(\.bulk)?)\.commit_group.*"):
+    for i, match in text.find(r"^\s*(@P )?(wgmma|cp\.async(\.bulk)?)\.commit_group.*"):
         yield text.fault("drop a commit", i, "no " + match.group(0).strip(), text.edited({i: None}))
 
 
@@ -371,13 +343,18 @@ def mask_bit(text):
 
 
 def segment_bound(text):
-    # A TileEntry: first key, number of blocks, classes, bitmap.
-    for i, match in text.find(r"ld\.global\.nc\.v4\.b32 \s*\{(%r\d+), (%r\d+), %r\d+, %r\d+\}, \[(%rd\d+)\];"):
-        entry = [j for j in range(max(0, i - 12), i)
-                 if re.match(r"\s*mul\.wide\.[su]32 \s*%rd\d+, %r\d+, 16;", text.lines[j])]
-        if not entry:
+    # A TileEntry: first key, number of blocks, classes, bitmap. The producer reads it from global
+    # memory, the row groups from the queue; those past the queue's are few kernels' and left out.
+    for i, match in text.find(r"ld\.(global\.nc|shared)\.v4\.b32 \s*\{(%r\d+), (%r\d+), %r\d+, %r\d+\}, \["):
+        scaled = r"shl\.b32 \s*%r\d+, %r\d+, 4;" if match.group(1) == "shared" else (
+            r"mul\.wide\.[su]32 \s*%rd\d+, %r\d+, 16;")
+        near = [stripped(text, j) for j in range(max(0, i - 12), i)]
+        if not any(re.match(scaled, line) for line in near):
             continue
-        for number, name in ((1, "first key"), (2, "number of blocks")):
+        registers = match.group(0)[match.group(0).index("{"):]
+        if match.group(1) != "shared" and any(text.find(re.escape("ld.shared.v4.b32 " + registers))):
+            continue
+        for number, name in ((2, "first key"), (3, "number of blocks")):
             register = match.group(number)
             for change in (-1, 1):
                 yield text.fault("off-by-one segment bound", i, "%s %+d" % (name, change),

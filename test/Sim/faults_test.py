@@ -71,25 +71,20 @@ def main():
     expect("two barriers", [bool(f.equivalent) for f in faults.drop_wait(faults.Text(bars))
                             if "bar.sync" in f.what], [False, True])
 
-    # A push: the wait for the slot, then the value and its barrier. Only that wait decides nothing.
-    push = """	// begin inline asm
-	{
-.reg .pred P;
-setp.eq.u32 P, %r9, 0;
-@P st.shared.b32 [%r1+96], %r6;
-@P mbarrier.arrive.shared::cta.b64 _, [%r1+64];
-}
-	// end inline asm
+    # Entries: the producer's, the queue's, those past the queue's, a row of the queue that is none.
+    producer = """	mul.wide.s32 	%rd1, %r1, 16;
+	ld.global.nc.v4.b32 	{%r2, %r3, %r4, %r5}, [%rd1];
+	add.s32 	%r6, %r2, %r3;
 """
-    for address, wanted in (("[%r7+80]", True), ("[%r7+64]", False), ("[%r7+96]", False), ("[%r7+16]", False),
-                            ("[%r7]", False)):
-        text = FENCES.replace("[%r7]", address).replace("\tbar.sync", push + "\tbar.sync")
-        expect("the wait of a push, " + address,
-               [bool(f.equivalent) for f in faults.drop_wait(faults.Text(text)) if "try_wait" in f.what], [wanted])
-    alone = push.replace("@P mbarrier.arrive.shared::cta.b64 _, [%r1+64];\n", "")
-    text = FENCES.replace("[%r7]", "[%r7+80]").replace("\tbar.sync", alone + "\tbar.sync")
-    expect("a store without an arrival",
-           [bool(f.equivalent) for f in faults.drop_wait(faults.Text(text)) if "try_wait" in f.what], [False])
+    queue = """	shl.b32 	%r7, %r1, 4;
+	ld.shared.v4.b32 {%r12, %r13, %r14, %r15}, [%r7+64];
+	add.s32 	%r6, %r12, %r13;
+"""
+    past = producer.replace("{%r2, %r3, %r4, %r5}", "{%r12, %r13, %r14, %r15}")
+    row = queue.split("\n", 1)[1].replace("{%r12, %r13, %r14, %r15}", "{%r22, %r23, %r24, %r25}")
+    for name, text, wanted in (("producer", producer, 4), ("queue", queue, 4), ("past the queue", queue + past, 4),
+                               ("a row", row, 0)):
+        expect("entries, " + name, len(list(faults.segment_bound(faults.Text("{\n" + text)))), wanted)
 
     # What is written.
     kinds = {kind.__name__: [f.text for f in kind(faults.Text(FENCES))] for kind in faults.KINDS}

@@ -113,16 +113,19 @@ def Tile_RingType : Tile_Type<"Ring", "ring"> {
 }
 
 def Tile_QueueType : Tile_Type<"Queue", "queue"> {
-  let summary = "numbers that the producer hands to the row groups, in shared memory";
+  let summary = "records that the producer hands to the row groups, in shared memory";
   let description = [{
-    i32 values, `stages` of them at a time, each with a full and an empty barrier. Use number `it` is stage
-    `it mod stages`, as in a ring.
+    `stages x rows`; a row is four i32. A stage has a full and an empty barrier; use number `it` is
+    stage `it mod stages`, as in a ring.
 
-    Example: `!tile.queue<2>`
+    Example: `!tile.queue<2 x 19>`
   }];
-  let parameters = (ins "int64_t":$stages);
-  let assemblyFormat = "`<` $stages `>`";
+  let parameters = (ins "int64_t":$stages, "int64_t":$rows);
+  let assemblyFormat = "`<` $stages `x` $rows `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getStageBytes() const { return getRows() * 16; }
+  }];
 }
 
 def Tile_TensorMapType : Tile_Type<"TensorMap", "tensor_map"> {

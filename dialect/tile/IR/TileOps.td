@@ -32,7 +32,7 @@ let opDocGroup = Tile_StructureDocGroup in {
 def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, SingleBlock, NoTerminator, Symbol]> {
   let summary = "One GPU kernel.";
   let description = [{
-    Arguments: the tensor maps of Q, K and V and the argument block (attn/Core/CudaAbi.h) of `words`
+    Arguments: the tensor maps of Q, K, V and O and the argument block (attn/Core/CudaAbi.h) of `words`
     64-bit words. The body holds rings and queues, then one `tile.producer` and one `tile.consumers`
     (tile-C6).
     Warpgroup 0 is the producer; the barriers are initialised before any role starts.
@@ -40,7 +40,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, SingleBlock, NoTermina
     Example:
     ```mlir
     tile.kernel @f words(15) {
-    ^bb0(%q: !tile.tensor_map, %k: !tile.tensor_map, %v: !tile.tensor_map, %args: !llvm.ptr):
+    ^bb0(%q: !tile.tensor_map, %k: !tile.tensor_map, %v: !tile.tensor_map, %o: !tile.tensor_map, %args: !llvm.ptr):
       %ring = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
       tile.producer registers(24) {
       }
@@ -78,9 +78,9 @@ def Tile_RingOp : Tile_Op<"ring", [HasParent<"KernelOp">]> {
 def Tile_QueueOp : Tile_Op<"queue", [HasParent<"KernelOp">]> {
   let summary = "A queue in shared memory.";
   let description = [{
-    `arrivals`: how many warps `tile.pop` a value.
+    `arrivals`: how many warps `tile.pop` a record.
 
-    Example: `%n = tile.queue arrivals(8) : !tile.queue<2>`
+    Example: `%n = tile.queue arrivals(8) : !tile.queue<2 x 19>`
   }];
   let arguments = (ins I64Attr:$arrivals);
   let results = (outs Tile_QueueType:$result);
@@ -202,25 +202,50 @@ def Tile_ReleaseOp : Tile_SlotOp<"release", Tile_InConsumers> {
   let description = "Example: `tile.release %ring[%it] : !tile.ring<2 x 128x64xbf16>`";
 }
 
+class Tile_QueueSlotOp<string mnemonic, Trait role> : Tile_Op<mnemonic, [role]> {
+  let hasVerifier = 1;
+  let arguments = (ins Tile_QueueType:$queue, I32:$use);
+  let assemblyFormat = "$queue `[` $use `]` attr-dict `:` type($queue)";
+}
+
 def Tile_PushOp : Tile_Op<"push", [Tile_InProducer]> {
-  let summary = "Producer: waits until the stage of this use is empty and hands over a value.";
-  let description = "Example: `tile.push %n, %queue[%it] : !tile.queue<2>`";
-  let arguments = (ins I32:$value, Tile_QueueType:$queue, I32:$use);
-  let assemblyFormat = "$value `,` $queue `[` $use `]` attr-dict `:` type($queue)";
+  let summary = "Producer: waits until the stage of this use is empty and hands over a record.";
+  let description = [{
+    `values`, four a row, are its first rows; after them come the first `count` rows of 16 bytes at
+    `source`, as many as there is room for. Values and count are the same in every lane.
+
+    Example: `tile.push %a, %b, %c, %d and %n rows of %p to %queue[%it] : !llvm.ptr<1>, !tile.queue<2 x 19>`
+  }];
+  let arguments = (ins Variadic<I32>:$values, I32:$count, Tile_Pointer:$source,
+                       Tile_QueueType:$queue, I32:$use);
+  let assemblyFormat = [{
+    $values `and` $count `rows` `of` $source `to` $queue `[` $use `]` attr-dict `:` type($source)
+    `,` type($queue)
+  }];
   let hasVerifier = 1;
 }
 
-def Tile_PopOp : Tile_Op<"pop", [Tile_InConsumers]> {
-  let summary = "Consumer: waits for the value of this use and takes it; the same in every lane.";
-  let description = [{
-    One arrival a warp on the empty barrier.
+def Tile_FrontOp : Tile_QueueSlotOp<"front", Tile_InConsumers> {
+  let summary = "Consumer: waits until the record of this use is there.";
+  let description = "Example: `tile.front %queue[%it] : !tile.queue<2 x 19>`";
+}
 
-    Example: `%n = tile.pop %queue[%it] : !tile.queue<2>`
+def Tile_ReadOp : Tile_Op<"read", [Tile_InConsumers]> {
+  let summary = "Consumer: a row of a record, between `tile.front` and `tile.pop`.";
+  let description = [{
+    The row must lie in the stage; what the producer left out is undefined.
+
+    Example: `%a, %b, %c, %d = tile.read %row of %queue[%it] : !tile.queue<2 x 19>`
   }];
-  let arguments = (ins Tile_QueueType:$queue, I32:$use);
-  let results = (outs I32:$result);
-  let assemblyFormat = "$queue `[` $use `]` attr-dict `:` type($queue)";
+  let arguments = (ins I32:$row, Tile_QueueType:$queue, I32:$use);
+  let results = (outs I32:$word0, I32:$word1, I32:$word2, I32:$word3);
+  let assemblyFormat = "$row `of` $queue `[` $use `]` attr-dict `:` type($queue)";
   let hasVerifier = 1;
+}
+
+def Tile_PopOp : Tile_QueueSlotOp<"pop", Tile_InConsumers> {
+  let summary = "Consumer: gives the stage back; one arrival a warp on the empty barrier.";
+  let description = "Example: `tile.pop %queue[%it] : !tile.queue<2 x 19>`";
 }
 
 def Tile_ClaimOp : Tile_Op<"claim", [Tile_InProducer]> {
@@ -575,6 +600,24 @@ def Tile_StoreOp : Tile_Op<"store", [Tile_InConsumers]> {
   let assemblyFormat = [{
     $fragment `,` $base `,` $stride `,` $rows attr-dict `:` type($fragment) `,` type($base)
     `as` $element
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_StoreBoxOp : Tile_Op<"store_box", [Tile_InConsumers]> {
+  let summary = "Rounds a fragment to 16 bits and writes all of its rows through TMA.";
+  let description = [{
+    To rows `row` ... `row + 63` of head `head` of the map, whose boxes have 64 rows of one column
+    group. `columns` at a time lie in scratch memory of the row group, from which they are copied
+    while the group goes on; the kernel ends when all are read.
+
+    Example: `tile.store_box %o to %map[%row, %head] columns(128) : !tile.fragment<64x128xf32, acc> as bf16`
+  }];
+  let arguments = (ins Tile_FragmentType:$fragment, Tile_TensorMapType:$map, I32:$row, I32:$head,
+                       I64Attr:$columns, TypeAttr:$element);
+  let assemblyFormat = [{
+    $fragment `to` $map `[` $row `,` $head `]` `columns` `(` $columns `)` attr-dict `:`
+    type($fragment) `as` $element
   }];
   let hasVerifier = 1;
 }

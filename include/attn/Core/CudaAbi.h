@@ -2,13 +2,12 @@
 //
 // Calling convention of the GPU kernels.
 //
-// Kernel parameters, in order: three CUtensorMap by value (Q, K, V; 128 bytes each, 64-byte
+// Kernel parameters, in order: four CUtensorMap by value (Q, K, V, O; 128 bytes each, 64-byte
 // aligned), then one block of 64-bit words by value: CudaArg numbers its first kNumCudaArgs words;
 // then one word a parameter of the spec (integers sign-extended, f32 as its bits in the low half),
 // then one NativeTable (kNativeTableWords words) a table of the binary, in its order. Pointers are
 // device addresses. The grid is one-dimensional and may be smaller than the work: CTA i does
-// work[i] first; a kernel then either goes on with every grid-th item or takes the next one that no
-// CTA has (CudaArg::Claims).
+// work[i] first, then the next one that no CTA has (CudaArg::Claims).
 //
 // Table reads on the GPU are clamped, not branched around: `data` and `offsets` always point at
 // memory that can be read (16 bytes at least), whatever the extents. For Ranges, Documents and
@@ -17,9 +16,10 @@
 //
 // Tensor maps are 5-D over 16-bit elements, 128-byte swizzle, zero fill outside:
 //   dimension 0: 64 columns (a column group)      box 64
-//   dimension 1: rows: tokens (Q), slots (K, V)   box 64 (Q), CudaArg::BoxRows (K, V)
-//   dimension 2: column groups, dim / 64          box all if the box has the tile's rows, else 1
-//   dimension 3: heads (Q), key/value heads       box 1
+//   dimension 1: rows: tokens (Q, O), slots       box 64 (Q, O), CudaArg::BoxRows (K, V)
+//   dimension 2: column groups, dim / 64          O: box 1; all if the box has the tile's rows,
+//                                                 else 1
+//   dimension 3: heads (Q, O), key/value heads    box 1
 //   dimension 4: pages (K, V), 1 where there are none   box 1
 // Contiguous K/V: one page; the row of key k is TileHeader::kvRow + k. Paged: the row is the slot
 // in the page that the page table names; a box never crosses a page.
@@ -59,9 +59,12 @@ enum CudaArg : int64_t {
 
 constexpr int64_t kNativeTableWords = sizeof(NativeTable) / 8;
 
+/// Tensor maps of a kernel.
+constexpr int kCudaMaps = 4;
+
 /// Most words of the argument block. Parameters of a kernel take at most 4 KiB (CUDA C++
 /// programming guide, function parameters); the tensor maps take 128 bytes each of them.
-constexpr int64_t kMaxCudaWords = (4096 - 3 * 128) / 8;
+constexpr int64_t kMaxCudaWords = (4096 - kCudaMaps * 128) / 8;
 
 /// What a CTA does at a time: all keys of one query tile for one head.
 struct WorkItem {

@@ -124,16 +124,22 @@ Value HopperSchedule::emitFirstScores(OpBuilder &builder, const EntryScalars &en
   return masked.getResult(0);
 }
 
-std::pair<Value, HopperSchedule::State> HopperSchedule::emitStretch(OpBuilder &builder,
-                                                                    Value entryNumber,
-                                                                    const EntryScalars &entry,
-                                                                    State state) {
+std::tuple<Value, HopperSchedule::State, HopperSchedule::Finish>
+HopperSchedule::emitStretch(OpBuilder &builder, Value entryNumber, const EntryScalars &entry,
+                            State state) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
   Softmax first =
       emitSoftmax(builder, emitFirstScores(builder, entry, state), state.max, state.sum);
   Value weights = toWeights(builder, first.weights);
-  state.o = emitRescale(builder, state.o, first.factor);
+  // Before the first entry O is 0.
+  Value isFirst = e.cmp(Predicate::eq, entryNumber, e.i32(0));
+  auto rescaled = scf::IfOp::create(
+      builder, loc, isFirst, [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, state.o); },
+      [&](OpBuilder &b, Location) {
+        scf::YieldOp::create(b, loc, emitRescale(b, state.o, first.factor));
+      });
+  state.o = rescaled.getResult(0);
   state.max = first.max, state.sum = first.sum;
   state.use = e.add(state.use, e.i32(1));
   if (countTiles) {
@@ -169,7 +175,7 @@ std::pair<Value, HopperSchedule::State> HopperSchedule::emitStretch(OpBuilder &b
             scf::IfOp::create(b, loc, isFull, blocks(BlockKind::Full), blocks(BlockKind::Partial));
         Value number = in.add(carried[0], in.i32(1));
         // Nothing is read behind the last entry: the last product would wait for it.
-        Value isLast = in.cmp(Predicate::sge, number, tile.entryEnd);
+        Value isLast = in.cmp(Predicate::sge, number, tile.entries);
         auto following = scf::IfOp::create(
             b, loc, isLast,
             [&](OpBuilder &none, Location) {
@@ -179,7 +185,7 @@ std::pair<Value, HopperSchedule::State> HopperSchedule::emitStretch(OpBuilder &b
             },
             [&](OpBuilder &read, Location) {
               TileEmitter r(read, loc);
-              EntryScalars entry = emitEntry(read, number);
+              EntryScalars entry = emitTakeEntry(read, number);
               Value isNeeded =
                   r.cmp(Predicate::ne, groupClass(r, entry.classes), r.i32(core::kGroupSkip));
               scf::YieldOp::create(
@@ -198,7 +204,7 @@ std::pair<Value, HopperSchedule::State> HopperSchedule::emitStretch(OpBuilder &b
   Value before = e.sub(end.use, e.i32(1));
   if (!shape.queryInRegisters) {
     // The last product with Q is done: the next tile's may come while this one is finished.
-    Value isLast = e.cmp(Predicate::sge, loop.getResult(0), tile.entryEnd);
+    Value isLast = e.cmp(Predicate::sge, loop.getResult(0), tile.entries);
     scf::IfOp::create(builder, loc, isLast, [&](OpBuilder &b, Location) {
       tile::ReleaseOp::create(b, loc, ringQ, qUse);
       scf::YieldOp::create(b, loc);
@@ -208,16 +214,19 @@ std::pair<Value, HopperSchedule::State> HopperSchedule::emitStretch(OpBuilder &b
   tile::WaitOp::create(builder, loc, ringV, before);
   Value product = tile::MmaRegisterOp::create(builder, loc, pendingOf(shape.dim),
                                               loop.getResults().back(), ringV, before, end.o);
+  // While it runs.
+  Finish finish = emitFinish(builder, end.max, end.sum);
   end.o = tile::WaitMmaOp::create(builder, loc, 0, product);
   tile::ReleaseOp::create(builder, loc, ringV, before);
-  return {loop.getResult(0), end};
+  return {loop.getResult(0), end, finish};
 }
 
 //===----------------------------------------------------------------------===//
 // The row group
 //===----------------------------------------------------------------------===//
 
-HopperSchedule::State HopperSchedule::emitEntries(OpBuilder &builder, State state) {
+std::pair<HopperSchedule::State, HopperSchedule::Finish>
+HopperSchedule::emitEntries(OpBuilder &builder, State state) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
   tile::WaitOp::create(builder, loc, ringQ, qUse);
@@ -228,23 +237,27 @@ HopperSchedule::State HopperSchedule::emitEntries(OpBuilder &builder, State stat
     tile::ReleaseOp::create(builder, loc, ringQ, qUse);
   }
 
-  SmallVector<Value> inits = {tile.entryBegin};
+  // Rows without keys: O is 0 and the log-sum-exp -inf. Carried: entry number, these, the state.
+  Type rows = rowsOf(builder.getF32Type());
+  constexpr size_t kHead = 3;
+  SmallVector<Value> inits = {e.i32(0), tile::FillOp::create(builder, loc, rows, e.f32(0)),
+                              tile::FillOp::create(builder, loc, rows, e.f32(-kInfinity))};
   inits.append(state.pack());
   SmallVector<Type> types = llvm::to_vector(ValueRange(inits).getTypes());
   auto loop = scf::WhileOp::create(
       builder, loc, types, inits,
       [&](OpBuilder &b, Location, ValueRange carried) {
-        Value more = TileEmitter(b, loc).cmp(Predicate::slt, carried[0], tile.entryEnd);
+        Value more = TileEmitter(b, loc).cmp(Predicate::slt, carried[0], tile.entries);
         scf::ConditionOp::create(b, loc, more, carried);
       },
       [&](OpBuilder &b, Location, ValueRange carried) {
         TileEmitter in(b, loc);
-        EntryScalars entry = emitEntry(b, carried[0]);
-        State before = State::unpack(carried.drop_front());
+        EntryScalars entry = emitTakeEntry(b, carried[0]);
+        State before = State::unpack(carried.drop_front(kHead));
         Value isSkip =
             in.cmp(Predicate::eq, groupClass(in, entry.classes), in.i32(core::kGroupSkip));
-        auto yield = [&](OpBuilder &arm, Value number, const State &after) {
-          SmallVector<Value> results = {number};
+        auto yield = [&](OpBuilder &arm, Value number, const Finish &finish, const State &after) {
+          SmallVector<Value> results = {number, finish.inverse, finish.lse};
           results.append(after.pack());
           scf::YieldOp::create(arm, loc, results);
         };
@@ -253,15 +266,15 @@ HopperSchedule::State HopperSchedule::emitEntries(OpBuilder &builder, State stat
             [&](OpBuilder &arm, Location) {
               State after = emitSkip(arm, entry, before);
               TileEmitter skip(arm, loc);
-              yield(arm, skip.add(carried[0], skip.i32(1)), after);
+              yield(arm, skip.add(carried[0], skip.i32(1)), {carried[1], carried[2]}, after);
             },
             [&](OpBuilder &arm, Location) {
-              auto [number, after] = emitStretch(arm, carried[0], entry, before);
-              yield(arm, number, after);
+              auto [number, after, finish] = emitStretch(arm, carried[0], entry, before);
+              yield(arm, number, finish, after);
             });
         scf::YieldOp::create(b, loc, done.getResults());
       });
-  State end = State::unpack(loop.getResults().drop_front());
+  State end = State::unpack(loop.getResults().drop_front(kHead));
   if (!shape.queryInRegisters) {
     Value isLate = e.cmp(Predicate::eq, end.qReleased, e.bit(false));
     scf::IfOp::create(builder, loc, isLate, [&](OpBuilder &b, Location) {
@@ -269,13 +282,40 @@ HopperSchedule::State HopperSchedule::emitEntries(OpBuilder &builder, State stat
       scf::YieldOp::create(b, loc);
     });
   }
-  return end;
+  return {end, {loop.getResult(1), loop.getResult(2)}};
 }
 
-HopperSchedule::Progress HopperSchedule::emitConsumerTile(OpBuilder &builder, Progress progress) {
+TileScalars HopperSchedule::emitTakeTile(OpBuilder &builder, Value number) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
-  tile = emitHeader(builder, progress.item);
+  tile::FrontOp::create(builder, loc, queue, number);
+  SmallVector<Value> words;
+  for (int64_t row = 0; row < kQueueTileRows; ++row)
+    llvm::append_range(words,
+                       tile::ReadOp::create(builder, loc, e.i32(row), queue, number).getResults());
+  return TileScalars::unpack(words);
+}
+
+EntryScalars HopperSchedule::emitTakeEntry(OpBuilder &builder, Value number) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  auto fields = scf::IfOp::create(
+      builder, loc, e.cmp(Predicate::slt, number, e.i32(kQueueEntries)),
+      [&](OpBuilder &b, Location) {
+        Value row = TileEmitter(b, loc).add(number, TileEmitter(b, loc).i32(kQueueTileRows));
+        scf::YieldOp::create(b, loc, tile::ReadOp::create(b, loc, row, queue, tiles).getResults());
+      },
+      [&](OpBuilder &b, Location) {
+        EntryScalars entry = emitEntry(b, TileEmitter(b, loc).add(tile.entryBegin, number));
+        scf::YieldOp::create(
+            b, loc, ValueRange{entry.keyBegin, entry.blocks, entry.classes, entry.visible});
+      });
+  return {fields.getResult(0), fields.getResult(1), fields.getResult(2), fields.getResult(3)};
+}
+
+Value HopperSchedule::emitConsumerTile(OpBuilder &builder, Value use) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
   visibleTable = e.pointerWord(args, core::kCudaVisible);
   Value left = e.sub(tile.rows, e.mul(group, e.i32(core::kGroupRows)));
   groupRows = e.min(e.max(left, e.i32(0)), e.i32(core::kGroupRows));
@@ -294,7 +334,7 @@ HopperSchedule::Progress HopperSchedule::emitConsumerTile(OpBuilder &builder, Pr
 
   State state;
   Type f32 = builder.getF32Type();
-  state.use = progress.use;
+  state.use = use;
   state.qReleased = e.bit(false);
   state.max = tile::FillOp::create(builder, loc, rowsOf(f32), e.f32(-kInfinity));
   state.sum = tile::FillOp::create(builder, loc, rowsOf(f32, true), e.f32(0));
@@ -302,36 +342,48 @@ HopperSchedule::Progress HopperSchedule::emitConsumerTile(OpBuilder &builder, Pr
   if (countTiles)
     state.visited = e.i32(0), state.full = e.i32(0);
 
-  qUse = e.add(e.mul(progress.tiles, e.i32(shape.groups)), group);
-  State end = emitEntries(builder, state);
-  emitEpilogue(builder, end);
+  qUse = e.add(e.mul(tiles, e.i32(shape.groups)), group);
+  auto [end, finish] = emitEntries(builder, state);
+  tile::PopOp::create(builder, loc, queue, tiles);
+  emitEpilogue(builder, end.o, finish);
   if (countTiles)
     emitCounters(builder, end);
-
-  Value grid = tile::GridSizeOp::create(builder, loc, builder.getI32Type());
-  return {e.add(progress.item, grid), e.add(progress.tiles, e.i32(1)), end.use};
+  return end.use;
 }
 
 void HopperSchedule::emitConsumers(OpBuilder &builder, Value groupNumber) {
   group = groupNumber;
-  auto take = [&](OpBuilder &b, const Progress &progress) -> Value {
-    if (!queue)
-      return progress.item;
-    return tile::PopOp::create(b, getLoc(), queue, progress.tiles);
-  };
-  emitTileLoop(builder, take, [&](OpBuilder &b, const Progress &progress) {
-    return emitConsumerTile(b, progress);
-  });
-}
-
-void HopperSchedule::emitEpilogue(OpBuilder &builder, const State &state) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
+  // Carried: number of the tile, of the next block in the rings; then those of the tile.
+  SmallVector<Value> inits(2, e.i32(0));
+  SmallVector<Type> types(2 + TileScalars::kCount, builder.getI32Type());
+  scf::WhileOp::create(
+      builder, loc, types, inits,
+      [&](OpBuilder &b, Location, ValueRange carried) {
+        TileEmitter in(b, loc);
+        TileScalars next = emitTakeTile(b, carried[0]);
+        SmallVector<Value> passed(carried);
+        llvm::append_range(passed, next.pack());
+        Value more = in.cmp(Predicate::ne, next.rows, in.i32(0));
+        scf::ConditionOp::create(b, loc, more, passed);
+      },
+      [&](OpBuilder &b, Location, ValueRange carried) {
+        TileEmitter in(b, loc);
+        tiles = carried[0];
+        tile = TileScalars::unpack(carried.drop_front(2));
+        Value use = emitConsumerTile(b, carried[1]);
+        scf::YieldOp::create(b, loc, ValueRange{in.add(tiles, in.i32(1)), use});
+      });
+}
+
+HopperSchedule::Finish HopperSchedule::emitFinish(OpBuilder &builder, Value max, Value partial) {
+  Location loc = getLoc();
   Type rows = rowsOf(builder.getF32Type());
-  Value sum = tile::RowFinishOp::create(builder, loc, rows, state.sum);
+  Value sum = tile::RowFinishOp::create(builder, loc, rows, partial);
   // An empty row has sum 0: O stays exactly 0 and LSE is -inf. NaN is not equal to 0.
-  SmallVector<Value> final = mapRows(
-      builder, loc, {rows, rows}, {state.max, sum}, [&](OpBuilder &b, ValueRange arguments) {
+  SmallVector<Value> final =
+      mapRows(builder, loc, {rows, rows}, {max, sum}, [&](OpBuilder &b, ValueRange arguments) {
         TileEmitter in(b, loc);
         Value max = arguments[0], total = arguments[1];
         Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, total, in.f32(0));
@@ -346,20 +398,42 @@ void HopperSchedule::emitEpilogue(OpBuilder &builder, const State &state) {
         return SmallVector<Value>{in.select(isEmpty, in.f32(0), inverse),
                                   in.select(isEmpty, in.f32(-kInfinity), lse)};
       });
-  Value o = emitRescale(builder, state.o, final[0]);
-  Value token = e.toI64(e.add(tile.tokenBegin, e.mul(group, e.i32(core::kGroupRows))));
+  return {final[0], final[1]};
+}
+
+void HopperSchedule::emitEpilogue(OpBuilder &builder, Value sums, const Finish &finish) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  Value o = emitRescale(builder, sums, finish.inverse);
+  Value firstToken = e.add(tile.tokenBegin, e.mul(group, e.i32(core::kGroupRows)));
+  Value token = e.toI64(firstToken);
   Value head = e.toI64(tile.head);
-  Value tokenStride = e.word(args, core::kCudaOTokenStride);
-  Value toHead = e.mul(head, e.word(args, core::kCudaOHeadStride));
-  Value element = e.add(e.mul(token, tokenStride), toHead);
-  Value at = e.mul(element, e.i64(2));
-  Value base = e.address(e.pointerWord(args, core::kCudaO), at);
-  tile::StoreOp::create(builder, loc, o, base, tokenStride, groupRows,
-                        TypeAttr::get(kernel.getQType()));
+  auto store = [&](OpBuilder &b, Location) {
+    TileEmitter in(b, loc);
+    Value tokenStride = in.word(args, core::kCudaOTokenStride);
+    Value toHead = in.mul(head, in.word(args, core::kCudaOHeadStride));
+    Value at = in.mul(in.add(in.mul(token, tokenStride), toHead), in.i64(2));
+    Value base = in.address(in.pointerWord(args, core::kCudaO), at);
+    tile::StoreOp::create(b, loc, o, base, tokenStride, groupRows,
+                          TypeAttr::get(kernel.getQType()));
+  };
+  // A box would also write the rows behind the tile's, which are another request's.
+  Value isWhole = e.cmp(Predicate::eq, groupRows, e.i32(core::kGroupRows));
+  scf::IfOp::create(
+      builder, loc, isWhole,
+      [&](OpBuilder &b, Location) {
+        tile::StoreBoxOp::create(b, loc, o, mapO, firstToken, tile.head, shape.storeColumns,
+                                 kernel.getQType());
+        scf::YieldOp::create(b, loc);
+      },
+      [&](OpBuilder &b, Location) {
+        store(b, loc);
+        scf::YieldOp::create(b, loc);
+      });
   Value lseRow = e.add(e.mul(head, e.word(args, core::kCudaLseHeadStride)), token);
   Value lseAt = e.mul(lseRow, e.i64(4));
   Value lseBase = e.address(e.pointerWord(args, core::kCudaLse), lseAt);
-  tile::StoreRowsOp::create(builder, loc, final[1], lseBase, groupRows);
+  tile::StoreRowsOp::create(builder, loc, finish.lse, lseBase, groupRows);
 }
 
 void HopperSchedule::emitCounters(OpBuilder &builder, const State &state) {

@@ -102,13 +102,12 @@ void HopperSchedule::emitLoad(OpBuilder &builder, const LoadScalars &tile, Value
 }
 
 /// Q of a tile: each row group its own rows and barriers, so that it can take the next ones early.
-void HopperSchedule::emitQueryLoad(OpBuilder &builder, const LoadScalars &tile, Value tiles) {
+void HopperSchedule::emitQueryLoad(OpBuilder &builder, const LoadScalars &tile, Value token,
+                                   Value tiles) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
   Value lane = tile::ThreadIdOp::create(builder, loc, builder.getI32Type());
   Value isFirst = e.cmp(Predicate::eq, lane, e.i32(0));
-  Value header = headerAddress(e, tile.number);
-  Value token = loadField(e, header, offsetof(core::TileHeader, tokenBegin));
   for (int64_t g = 0; g < shape.groups; ++g) {
     Value use = e.add(e.mul(tiles, e.i32(shape.groups)), e.i32(g));
     tile::AcquireOp::create(builder, loc, ringQ, use);
@@ -122,8 +121,8 @@ void HopperSchedule::emitQueryLoad(OpBuilder &builder, const LoadScalars &tile, 
   }
 }
 
-/// Q, K(0), K(1), V(0), ..., V(last). The next work item is claimed before V(last): a tile claimed
-/// at the start would wait here while other CTAs have nothing to do.
+/// The tile's record, then Q, K(0), K(1), V(0), ..., V(last). The next work item is claimed before
+/// V(last): a tile claimed at the start would wait here while other CTAs have nothing to do.
 HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Progress progress) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
@@ -131,10 +130,26 @@ HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Pr
   std::tie(tile.number, tile.head) = emitWorkItem(builder, progress.item);
   tile.kvHead = e.div(tile.head, e.i32(kernel.getHeads() / kernel.getKvHeads()));
   Value header = headerAddress(e, tile.number);
-  Value entryBegin = loadField(e, header, offsetof(core::TileHeader, entryBegin));
-  Value entryCount = loadField(e, header, offsetof(core::TileHeader, entryCount));
-  tile.kvRow = loadField(e, header, offsetof(core::TileHeader, kvRow));
-  emitQueryLoad(builder, tile, progress.tiles);
+  auto field = [&](size_t offset) { return loadField(e, header, offset); };
+  Value entryBegin = field(offsetof(core::TileHeader, entryBegin));
+  Value entryCount = field(offsetof(core::TileHeader, entryCount));
+  Value token = field(offsetof(core::TileHeader, tokenBegin)), zero = e.i32(0);
+  tile.kvRow = field(offsetof(core::TileHeader, kvRow));
+  TileScalars scalars;
+  scalars.head = tile.head;
+  scalars.request = field(offsetof(core::TileHeader, request));
+  scalars.queryBegin = field(offsetof(core::TileHeader, queryBegin));
+  scalars.tokenBegin = token;
+  scalars.rows = field(offsetof(core::TileHeader, rows));
+  scalars.entryBegin = entryBegin;
+  scalars.entries = entryCount;
+  scalars.keyBegin = field(offsetof(core::TileHeader, keyBegin));
+  scalars.keyEnd = field(offsetof(core::TileHeader, keyEnd));
+  SmallVector<Value> record = scalars.pack();
+  record.resize(4 * kQueueTileRows, zero);
+  tile::PushOp::create(builder, loc, record, entryCount, entryAddress(e, entryBegin), queue,
+                       progress.tiles);
+  emitQueryLoad(builder, tile, token, progress.tiles);
 
   // Blocks go down; scf.for counts up. V follows a block behind K.
   constexpr int64_t kNoKey = std::numeric_limits<int32_t>::min();
@@ -168,13 +183,9 @@ HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Pr
       });
   Value use = entries.getResult(0), lowest = entries.getResult(1);
   Value grid = tile::GridSizeOp::create(builder, loc, builder.getI32Type());
-  Progress next{e.add(progress.item, grid), e.add(progress.tiles, one), use};
-  if (shape.claims) {
-    Value total = e.toI32(e.word(args, core::kCudaNumWork));
-    Value claim =
-        tile::ClaimOp::create(builder, loc, e.pointerWord(args, core::kCudaClaims), total);
-    next.item = e.add(claim, grid);
-  }
+  Value total = e.toI32(e.word(args, core::kCudaNumWork));
+  Value claim = tile::ClaimOp::create(builder, loc, e.pointerWord(args, core::kCudaClaims), total);
+  Progress next{e.add(claim, grid), e.add(progress.tiles, one), use};
   scf::IfOp::create(builder, loc, e.cmp(Predicate::ne, lowest, noKey), [&](OpBuilder &b, Location) {
     Value last = TileEmitter(b, loc).sub(use, one);
     emitLoad(b, tile, ringV, mapV, last, lowest);
@@ -201,12 +212,24 @@ void HopperSchedule::emitLoadCounter(OpBuilder &builder, Value blocks) {
 }
 
 void HopperSchedule::emitProducer(OpBuilder &builder) {
-  auto take = [&](OpBuilder &b, const Progress &progress) {
-    if (queue)
-      tile::PushOp::create(b, getLoc(), progress.item, queue, progress.tiles);
-    return progress.item;
-  };
-  emitTileLoop(builder, take, [&](OpBuilder &b, const Progress &progress) {
-    return emitProducerTile(b, progress);
-  });
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  Value first = tile::BlockIdOp::create(builder, loc, builder.getI32Type()), zero = e.i32(0);
+  SmallVector<Value> inits = Progress{first, zero, zero}.pack();
+  SmallVector<Type> types(inits.size(), builder.getI32Type());
+  auto loop = scf::WhileOp::create(
+      builder, loc, types, inits,
+      [&](OpBuilder &b, Location, ValueRange carried) {
+        TileEmitter in(b, loc);
+        Value total = in.toI32(in.word(args, core::kCudaNumWork));
+        Value more = in.cmp(Predicate::slt, Progress::unpack(carried).item, total);
+        scf::ConditionOp::create(b, loc, more, carried);
+      },
+      [&](OpBuilder &b, Location, ValueRange carried) {
+        scf::YieldOp::create(b, loc, emitProducerTile(b, Progress::unpack(carried)).pack());
+      });
+  // A tile without rows says that there are no more.
+  SmallVector<Value> record(4 * kQueueTileRows, zero);
+  tile::PushOp::create(builder, loc, record, zero, entryAddress(e, zero), queue,
+                       Progress::unpack(loop.getResults()).tiles);
 }

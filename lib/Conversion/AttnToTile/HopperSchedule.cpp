@@ -53,7 +53,7 @@ MaskShape MaskForm::getShape() const {
   if (!isRuns)
     return MaskShape::Any;
   if (runs.empty())
-    return MaskShape::Everything;
+    return MaskShape::Prefixes;
   InRowsOp first = runs.front();
   Operation *lo = first.getLo().getDefiningOp();
   bool isOpen = runs.size() == 1 && lo && lo->hasTrait<OpTrait::ConstantLike>();
@@ -110,10 +110,10 @@ tile::KernelOp HopperSchedule::emit(OpBuilder &builder) {
 
   OpBuilder::InsertionGuard guard(builder);
   Type map = tile::TensorMapType::get(ctx), pointer = LLVM::LLVMPointerType::get(ctx);
-  Block *body = builder.createBlock(&op.getBody(), {}, {map, map, map, pointer},
-                                    SmallVector<Location>(4, loc));
+  Block *body = builder.createBlock(&op.getBody(), {}, {map, map, map, map, pointer},
+                                    SmallVector<Location>(5, loc));
   mapQ = body->getArgument(0), mapK = body->getArgument(1), mapV = body->getArgument(2);
-  args = body->getArgument(3);
+  mapO = body->getArgument(3), args = body->getArgument(4);
 
   Type element = kernel.getQType();
   auto ring = [&](int64_t stages, int64_t rows, int64_t arrivals) -> Value {
@@ -124,9 +124,8 @@ tile::KernelOp HopperSchedule::emit(OpBuilder &builder) {
   ringQ = ring(shape.groups, core::kGroupRows, kGroupWarps);
   ringK = ring(shape.stages, shape.keyTile, kGroupWarps * shape.groups);
   ringV = ring(shape.stages, shape.keyTile, kGroupWarps * shape.groups);
-  if (shape.claims)
-    queue = tile::QueueOp::create(builder, loc, tile::QueueType::get(ctx, 2),
-                                  kGroupWarps * shape.groups);
+  queue = tile::QueueOp::create(builder, loc, tile::QueueType::get(ctx, 2, kQueueRows),
+                                kGroupWarps * shape.groups);
 
   auto producer = tile::ProducerOp::create(builder, loc, shape.producerRegisters);
   auto consumers = tile::ConsumersOp::create(builder, loc, shape.groups, shape.consumerRegisters);
@@ -155,54 +154,13 @@ Value HopperSchedule::headerAddress(TileEmitter &e, Value tileNumber) {
   return e.address(e.pointerWord(args, core::kCudaTiles), offset);
 }
 
-TileScalars HopperSchedule::emitHeader(OpBuilder &builder, Value item) {
-  TileEmitter e(builder, getLoc());
-  auto [number, head] = emitWorkItem(builder, item);
-  SmallVector<Value> fields = e.loadI32s(headerAddress(e, number), 9);
-  TileScalars scalars;
-  scalars.head = head;
-  scalars.request = fields[0];
-  scalars.queryBegin = fields[1];
-  scalars.tokenBegin = fields[2];
-  scalars.rows = fields[3];
-  scalars.entryBegin = fields[4];
-  scalars.entryEnd = e.add(fields[4], fields[5]);
-  scalars.keyBegin = fields[7];
-  scalars.keyEnd = fields[8];
-  return scalars;
+Value HopperSchedule::entryAddress(TileEmitter &e, Value number) {
+  Value offset = e.mul(e.toI64(number), e.i64(sizeof(core::TileEntry)));
+  return e.address(e.pointerWord(args, core::kCudaEntries), offset);
 }
 
 EntryScalars HopperSchedule::emitEntry(OpBuilder &builder, Value number) {
   TileEmitter e(builder, getLoc());
-  Value offset = e.mul(e.toI64(number), e.i64(sizeof(core::TileEntry)));
-  Value at = e.address(e.pointerWord(args, core::kCudaEntries), offset);
-  SmallVector<Value> fields = e.loadI32s(at, 4);
+  SmallVector<Value> fields = e.loadI32s(entryAddress(e, number), 4);
   return {fields[0], fields[1], fields[2], fields[3]};
-}
-
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
-
-void HopperSchedule::emitTileLoop(OpBuilder &builder,
-                                  function_ref<Value(OpBuilder &, const Progress &)> take,
-                                  function_ref<Progress(OpBuilder &, const Progress &)> tile) {
-  Location loc = getLoc();
-  TileEmitter e(builder, loc);
-  Value first = tile::BlockIdOp::create(builder, loc, builder.getI32Type()), zero = e.i32(0);
-  SmallVector<Value> inits = Progress{first, zero, zero}.pack();
-  SmallVector<Type> types(inits.size(), builder.getI32Type());
-  scf::WhileOp::create(
-      builder, loc, types, inits,
-      [&](OpBuilder &b, Location, ValueRange carried) {
-        TileEmitter in(b, loc);
-        Progress progress = Progress::unpack(carried);
-        progress.item = take(b, progress);
-        Value total = in.toI32(in.word(args, core::kCudaNumWork));
-        scf::ConditionOp::create(b, loc, in.cmp(Predicate::slt, progress.item, total),
-                                 progress.pack());
-      },
-      [&](OpBuilder &b, Location, ValueRange carried) {
-        scf::YieldOp::create(b, loc, tile(b, Progress::unpack(carried)).pack());
-      });
 }

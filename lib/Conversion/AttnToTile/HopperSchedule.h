@@ -3,8 +3,10 @@
 // The Hopper schedule of a kernel: who loads, who computes, in which order.
 //
 // A CTA works on one query tile after the other, until the work list is done: the next one is the
-// grid's size further or, where tiles differ in cost, the next that no CTA has, which the producer
-// claims late, before the last V of the tile it loads.
+// next that no CTA has, which the producer claims late, before the last V of the tile it loads.
+// What the row groups need of the records of a tile goes through a queue in shared memory: read
+// from global memory, work item, header and entry would wait for each other at the start of every
+// tile.
 //
 // Producer: walks a tile's entries and loads Q, K(0), then K(j) and V(j-1), ..., V(last).
 // A row group walks the same entries. A stretch is a run of entries it does not skip: the first
@@ -21,10 +23,17 @@
 #include "attn/Dialect/Tile/IR/TileOps.h"
 
 #include <limits>
+#include <tuple>
 
 namespace attn {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// A tile's record in the queue: rows of TileScalars, then entries, as many as there is room for;
+/// a row group reads the others from global memory. 16 are more than a tile has unless its mask has
+/// holes; with them the queue takes 608 bytes.
+inline constexpr int64_t kQueueTileRows = 3, kQueueEntries = 16,
+                         kQueueRows = kQueueTileRows + kQueueEntries;
 
 /// How partial blocks test the mask.
 struct MaskForm {
@@ -39,11 +48,20 @@ struct MaskForm {
 /// A work item with its TileHeader as scalars (i32), as a row group takes them.
 struct TileScalars {
   mlir::Value head, request, queryBegin, tokenBegin, rows, keyBegin, keyEnd;
-  mlir::Value entryBegin, entryEnd; ///< numbers of the first TileEntry and past the last
+  mlir::Value entryBegin; ///< number of the first TileEntry
+  mlir::Value entries;    ///< how many; the tile's own count from 0
+
+  static constexpr size_t kCount = 9;
+  llvm::SmallVector<mlir::Value> pack() const {
+    return {head, request, queryBegin, tokenBegin, rows, keyBegin, keyEnd, entryBegin, entries};
+  }
+  static TileScalars unpack(mlir::ValueRange v) {
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]};
+  }
 };
 
-/// The same as the producer takes them: it has few registers, so what it needs once a tile or for
-/// pages only is read where it is needed.
+/// The same as the producer takes them: it has few registers, so what it needs for pages only is
+/// read where it is needed.
 struct LoadScalars {
   mlir::Value number; ///< of the TileHeader
   mlir::Value head, kvHead, kvRow;
@@ -62,7 +80,7 @@ public:
   tile::KernelOp emit(mlir::OpBuilder &builder);
 
 private:
-  /// Values that a role carries from tile to tile (i32).
+  /// Values that the producer carries from tile to tile (i32).
   struct Progress {
     mlir::Value item;  ///< number of the work item
     mlir::Value tiles; ///< tiles so far: the next use of the queue, and of each group's Q
@@ -81,6 +99,10 @@ private:
     llvm::SmallVector<mlir::Value> pack() const;
     static State unpack(mlir::ValueRange values);
   };
+  /// What becomes of a row's sums: O is multiplied by `inverse`.
+  struct Finish {
+    mlir::Value inverse, lse; ///< rows of f32
+  };
   enum class BlockKind { Partial, Full };
 
   mlir::Location getLoc() { return kernel.getLoc(); }
@@ -88,18 +110,14 @@ private:
   /// Tile and head of a work item (i32).
   std::pair<mlir::Value, mlir::Value> emitWorkItem(mlir::OpBuilder &builder, mlir::Value item);
   mlir::Value headerAddress(TileEmitter &e, mlir::Value tileNumber);
-  TileScalars emitHeader(mlir::OpBuilder &builder, mlir::Value item);
-  /// The loop over tiles: `take` gives the number of the item that comes next, `tile` what is
-  /// carried on.
-  void emitTileLoop(mlir::OpBuilder &builder,
-                    llvm::function_ref<mlir::Value(mlir::OpBuilder &, const Progress &)> take,
-                    llvm::function_ref<Progress(mlir::OpBuilder &, const Progress &)> tile);
+  mlir::Value entryAddress(TileEmitter &e, mlir::Value number);
   /// Entry `number` of all.
   EntryScalars emitEntry(mlir::OpBuilder &builder, mlir::Value number);
 
   void emitProducer(mlir::OpBuilder &builder);
   Progress emitProducerTile(mlir::OpBuilder &builder, Progress progress);
-  void emitQueryLoad(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value tiles);
+  void emitQueryLoad(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value token,
+                     mlir::Value tiles);
   void emitLoad(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value ring,
                 mlir::Value map, mlir::Value use, mlir::Value key);
   /// Page and row of the piece of K or V that starts at key `first`.
@@ -108,17 +126,24 @@ private:
   void emitLoadCounter(mlir::OpBuilder &builder, mlir::Value blocks);
 
   void emitConsumers(mlir::OpBuilder &builder, mlir::Value group);
-  Progress emitConsumerTile(mlir::OpBuilder &builder, Progress progress);
+  /// The tile of the queue's record number `tiles`.
+  TileScalars emitTakeTile(mlir::OpBuilder &builder, mlir::Value tiles);
+  /// Entry `number` of the tile.
+  EntryScalars emitTakeEntry(mlir::OpBuilder &builder, mlir::Value number);
+  /// Gives the number of the next block in the rings.
+  mlir::Value emitConsumerTile(mlir::OpBuilder &builder, mlir::Value use);
   /// Q and the entries of a tile.
-  State emitEntries(mlir::OpBuilder &builder, State state);
+  std::pair<State, Finish> emitEntries(mlir::OpBuilder &builder, State state);
   void emitRowValues(mlir::OpBuilder &builder);
   /// Maps row values to arguments of a map's region, which are in the order of rowValues.
   void bindRow(mlir::ValueRange arguments);
 
   State emitSkip(mlir::OpBuilder &builder, const EntryScalars &entry, State state);
-  /// Gives the number of the first entry after the stretch and the state.
-  std::pair<mlir::Value, State> emitStretch(mlir::OpBuilder &builder, mlir::Value entryNumber,
-                                            const EntryScalars &entry, State state);
+  /// Gives the number of the first entry after the stretch, the state, and what finishes it.
+  std::tuple<mlir::Value, State, Finish> emitStretch(mlir::OpBuilder &builder,
+                                                     mlir::Value entryNumber,
+                                                     const EntryScalars &entry, State state);
+  Finish emitFinish(mlir::OpBuilder &builder, mlir::Value max, mlir::Value sum);
   /// S of one block, under way.
   mlir::Value emitScoresProduct(mlir::OpBuilder &builder, mlir::Value use);
   mlir::Value emitFirstScores(mlir::OpBuilder &builder, const EntryScalars &entry,
@@ -149,7 +174,7 @@ private:
   mlir::Value emitLazyRescale(mlir::OpBuilder &builder, mlir::Value o, mlir::Value factor);
   /// P as operand of the second product.
   mlir::Value toWeights(mlir::OpBuilder &builder, mlir::Value weights);
-  void emitEpilogue(mlir::OpBuilder &builder, const State &state);
+  void emitEpilogue(mlir::OpBuilder &builder, mlir::Value o, const Finish &finish);
   void emitCounters(mlir::OpBuilder &builder, const State &state);
   mlir::Value groupClass(TileEmitter &e, mlir::Value classes);
   void count(TileEmitter &e, State &state, BlockKind kind);
@@ -167,12 +192,13 @@ private:
   bool rowsBesideProduct; ///< what rows need is read while the first product runs
   double exponentScale;   ///< of a score in exp2
 
-  mlir::Value args, mapQ, mapK, mapV, ringQ, ringK, ringV;
-  mlir::Value queue; ///< of claimed work items; null unless the shape claims
+  mlir::Value args, mapQ, mapK, mapV, mapO, ringQ, ringK, ringV;
+  mlir::Value queue; ///< of tiles
   // Of the row groups.
   std::unique_ptr<GpuContext> context;
   std::unique_ptr<RegionEmitter> regions;
   TileScalars tile;
+  mlir::Value tiles; ///< number of the tile, and of its record in the queue
   mlir::Value group, scale, visibleTable;
   mlir::Value qUse, qOperand;                ///< Q of the tile: its slot, or its registers
   mlir::Value groupRows;                     ///< valid rows of the group (i32)

@@ -14,57 +14,66 @@ using namespace attn;
 // its share: what a CTA gets at launch (a multiple of 8 a thread out of 65536) is dealt out again.
 // With two consumer warpgroups 504: the producer needs 40 (ptxas 13.0 spills at 24), which leaves
 // 232 each; with three 512: 32 and 160. K and V of two stages each and Q take 2 (groups * 64 + 4 *
-// keyTile) dim bytes of shared memory: 88, 160 and 192 or 224 KiB.
+// keyTile) dim bytes of shared memory: 88, 160 and 192 KiB; what O takes comes on top.
 //
 // Measured on H200s, 16384 tokens unless said, burst / sustained (docs/performance.md says how);
 // ratios are to cuDNN in the same run. "Before": kernels of the same structure made by hand.
 //
-// 64: 192 x 128 is 13 % over two warpgroups with 128 x 192 (before). Turns: 2 to 3 % for dense
-// (before); for causal masks 1.174 / 1.153 with them, 1.201 / 1.163 without. Claims for dense: up
-// to 2.5 % at 4096 tokens (before). Code per element spills with three warpgroups (132 bytes for
-// ALiBi), so it gets two.
+// O through shared memory instead of 16-byte stores: causal 64 at 4096 tokens 0.572 -> 0.554 ms,
+// causal 128 at 1024 0.1405 -> 0.1379, causal 256 at 1024 0.1264 -> 0.1241 (burst).
+//
+// Turns, with O through shared memory: causal 64 at 4096 tokens 0.555 -> 0.539 ms, at 1024 0.222 ->
+// 0.208; causal 128 at 1024 0.1379 -> 0.1350, dense 128 at 16384 sustained 3.41 -> 3.36; ALiBi 128
+// 1.858 -> 1.711, soft-cap 128 2.348 -> 2.285, both at 256 the same. Without them two warpgroups
+// may fall into step and leave the tensor cores idle together: dense 128 lost 9 % to a mere change
+// of ptxas's instruction order. Off where row groups need different blocks, as each would wait for
+// the other's.
+//
+// 64: 192 x 128 is 13 % over two warpgroups with 128 x 192 (before). Code per
+// element spills with three warpgroups (132 bytes for ALiBi), so it gets two.
 //
 // 128: 176 keys are equal at long sequences and 2 to 3 % behind at 4096 (before). Q in registers:
-// dense 0.923 -> 1.003 of FlashAttention-3 (before). Lazy rescale loses 4 %. Predicates spill with
-// 128 keys, so they get 64.
+// dense 0.923 -> 1.003 of FlashAttention-3 (before), 3.07 -> 2.99 ms with turns. Lazy rescale loses
+// up to 1 % (4 % without turns). Predicates spill with 128 keys, so they get 64.
 //
-// 256: 64 keys are 1 to 4 % ahead of 80 for windows and ranges, 0 to 1 % behind for dense (before).
-// A slack of 2^8 instead of 0: dense 1.091 / 1.084 -> 1.101 / 1.097, causal 1.238 / 1.169 ->
-// 1.246 / 1.212. Turns: for long sequences (before; at 4096 tokens causal masks were as fast
-// without); off where row groups need different blocks, as each would wait for the other's.
+// 256: 64 keys are 1 to 4 % ahead of 80 for windows and ranges (before), and leave room for O:
+// dense at 1024 tokens 0.207 -> 0.189 ms, at 16384 2.656 -> 2.655. A slack of 2^8 instead of 0:
+// dense 1.091 / 1.084 -> 1.101 / 1.097, causal 1.238 / 1.169 -> 1.246 / 1.212.
 //
-// Claims, where tiles differ in cost: before the last V instead of at a tile's start, causal 256
-// 0.847 -> 0.983 and 128 0.960 -> 1.004 of FlashAttention-3 (before).
+// The next tile is the next that no CTA has, claimed before the last V instead of at a tile's
+// start: causal 256 0.847 -> 0.983 and 128 0.960 -> 1.004 of FlashAttention-3 (before). Where tiles
+// cost the same it is as good as every grid-th tile or better: dense 64 at 4096 tokens by up to 2.5
+// % (before), dense 128 0.759 -> 0.753 ms.
 static constexpr ElementWork kBits = ElementWork::Bits, kScore = ElementWork::Score,
                              kPredicate = ElementWork::Predicate;
-static constexpr MaskShape kEverything = MaskShape::Everything, kPrefixes = MaskShape::Prefixes,
-                           kAny = MaskShape::Any;
+static constexpr MaskShape kPrefixes = MaskShape::Prefixes, kAny = MaskShape::Any;
 static constexpr int64_t kAlways = TileShapeInfo::kAlways;
-// Columns: dim, work, masks; groups, keyTile, stages, registers; claims, takesTurns,
-// queryInRegisters, rescaleSlack.
+// Columns: dim, work, masks; groups, keyTile, stages, registers; takesTurns,
+// queryInRegisters, rescaleSlack, storeColumns.
 static constexpr TileShapeInfo kHopperShapes[] = {
-    {64, kBits, kEverything, 3, 128, 2, 32, 160, true, true, false, 0},
-    {64, kBits, kAny, 3, 128, 2, 32, 160, true, false, false, 0},
-    {64, kPredicate, kAny, 2, 128, 2, 40, 232, true, false, false, 0},
-    {128, kBits, kEverything, 2, 128, 2, 40, 232, false, false, true, kAlways},
-    {128, kBits, kAny, 2, 128, 2, 40, 232, true, false, true, kAlways},
-    {128, kScore, kAny, 2, 128, 2, 40, 232, true, false, false, kAlways},
-    {128, kPredicate, kAny, 2, 64, 2, 40, 232, true, false, false, kAlways},
-    {256, kBits, kEverything, 2, 80, 2, 40, 232, false, true, false, 8},
-    {256, kBits, kPrefixes, 2, 64, 2, 40, 232, true, true, false, 8},
-    {256, kPredicate, kAny, 2, 64, 2, 40, 232, true, false, false, 8},
+    {64, kBits, kPrefixes, 3, 128, 2, 32, 160, true, false, 0, 64},
+    {64, kBits, kAny, 3, 128, 2, 32, 160, false, false, 0, 64},
+    {64, kPredicate, kAny, 2, 128, 2, 40, 232, false, false, 0, 64},
+    {128, kBits, kPrefixes, 2, 128, 2, 40, 232, true, true, kAlways, 128},
+    {128, kBits, kAny, 2, 128, 2, 40, 232, false, true, kAlways, 128},
+    {128, kScore, kPrefixes, 2, 128, 2, 40, 232, true, false, kAlways, 128},
+    {128, kScore, kAny, 2, 128, 2, 40, 232, false, false, kAlways, 128},
+    {128, kPredicate, kAny, 2, 64, 2, 40, 232, false, false, kAlways, 128},
+    {256, kBits, kPrefixes, 2, 64, 2, 40, 232, true, false, 8, 128},
+    {256, kPredicate, kAny, 2, 64, 2, 40, 232, false, false, 8, 128},
 };
 
 // 227 KiB: the CUDA C++ programming guide's maximum shared memory of a block at compute
 // capability 9.0.
 static constexpr int64_t kMostSharedBytes = 232448;
-// K, V and Q of two bytes an element, and 2 KiB at most for barriers, the queue and what
-// tile.hide_unseen collects.
+// K, V, Q and the columns of O of two bytes an element, and 3 KiB at most for barriers, the queue
+// and what tile.hide_unseen collects.
 static constexpr bool fitSharedMemory() {
-  for (const TileShapeInfo &shape : kHopperShapes)
-    if (2 * shape.dim * (64 * shape.groups + 2 * shape.stages * shape.keyTile) + 2048 >
-        kMostSharedBytes)
+  for (const TileShapeInfo &shape : kHopperShapes) {
+    const int64_t rows = 64 * shape.groups, keys = 2 * shape.stages * shape.keyTile;
+    if (2 * shape.dim * (rows + keys) + 2 * rows * shape.storeColumns + 3072 > kMostSharedBytes)
       return false;
+  }
   return true;
 }
 static_assert(fitSharedMemory(), "a shape takes more shared memory than a block has");

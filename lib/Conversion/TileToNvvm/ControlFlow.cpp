@@ -99,6 +99,8 @@ LogicalResult KernelLowering::emitOp(Operation &op) {
       .Case<HideOp>([&](auto o) { return done([&] { emitHide(o); }); })
       .Case<HideUnseenOp>([&](auto o) { return done([&] { emitHideUnseen(o); }); })
       .Case<PushOp>([&](auto o) { return done([&] { emitPush(o); }); })
+      .Case<FrontOp>([&](auto o) { return done([&] { emitFront(o); }); })
+      .Case<ReadOp>([&](auto o) { return done([&] { emitRead(o); }); })
       .Case<PopOp>([&](auto o) { return done([&] { emitPop(o); }); })
       .Case<ClaimOp>([&](auto o) { return done([&] { emitClaim(o); }); })
       .Case<AwaitTurnOp>([&](auto) { return done([&] { emitAwaitTurn(); }); })
@@ -118,6 +120,7 @@ LogicalResult KernelLowering::emitOp(Operation &op) {
       .Case<BitsOrOp>([&](auto o) { return done([&] { emitBitsOr(o); }); })
       .Case<SelectOp>([&](auto o) { return done([&] { emitSelect(o); }); })
       .Case<StoreOp>([&](auto o) { return done([&] { emitStore(o); }); })
+      .Case<StoreBoxOp>([&](auto o) { return done([&] { emitStoreBox(o); }); })
       .Case<StoreRowsOp>([&](auto o) { return done([&] { emitStoreRows(o); }); })
       .Case<ThreadIdOp>([&](auto o) { return done([&] { bind(o, {emitThreadId()}); }); })
       .Case<GridSizeOp>(

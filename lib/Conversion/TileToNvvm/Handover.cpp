@@ -27,29 +27,71 @@ void KernelLowering::emitMeetWarp() {
   NVVM::SyncWarpOp::create(e.getBuilder(), e.getLoc(), e.i32(-1));
 }
 
-void KernelLowering::emitPush(PushOp op) {
-  emitMeetWarp();
-  const Queue &queue = queues.find(op.getQueue())->second;
-  Slot slot = slotOf(queue.type.getStages(), lookupOne(op.getUse()));
-  Value before = e.bitXor(slot.parity, e.i32(1));
-  e.waitParity(barrierOf(queue.at.empty, slot.stage), before);
-  SharedAddress value{e.add(sharedMemory, e.shl(slot.stage, e.i32(2))), queue.at.values};
-  SharedAddress full = barrierOf(queue.at.full, slot.stage);
-  e.assembly("{\n.reg .pred P;\nsetp.eq.u32 P, $3, 0;\n@P st.shared.b32 " + value.text(0) +
-                 ", $1;\n@P mbarrier.arrive.shared::cta.b64 _, " + full.text(2) + ";\n}",
-             "r,r,r,r", {value.base, lookupOne(op.getValue()), full.base, lane}, {});
+SharedAddress KernelLowering::rowsOf(const Queue &queue, Value stage) {
+  return {e.add(sharedMemory, e.mul(stage, e.i32(queue.type.getStageBytes()))), queue.at.rows};
 }
 
-/// Lane 0 reads, so that its arrival says that the warp is done.
-void KernelLowering::emitPop(PopOp op) {
+/// Lane l copies row l of the source, lane 0 writes the values. The lanes meet before lane 0
+/// arrives for all of them.
+void KernelLowering::emitPush(PushOp op) {
+  const Queue &queue = queues.find(op.getQueue())->second;
+  Slot slot = slotOf(queue.type.getStages(), lookupOne(op.getUse()));
+  Values values = lookup(op.getValues());
+  int64_t valueBytes = static_cast<int64_t>(values.size()) * 4;
+  int64_t room = queue.type.getRows() - valueBytes / 16;
+  Value copies =
+      e.zext32(e.cmp(IntPredicate::slt, lane, e.smin(lookupOne(op.getCount()), e.i32(room))));
+  Value toRow = e.shl(lane, e.i32(4));
+  OpBuilder &b = e.getBuilder();
+  Value base = e.toGlobal(lookupOne(op.getSource()));
+  Value source = LLVM::GEPOp::create(b, e.getLoc(), base.getType(), b.getI8Type(), base,
+                                     ArrayRef<LLVM::GEPArg>{e.zext64(toRow)});
+  Type i32 = b.getI32Type();
+  Values copied = e.assembly("{\n.reg .pred P;\nsetp.ne.b32 P, $5, 0;\nmov.b32 $0, 0;\n"
+                             "mov.b32 $1, 0;\nmov.b32 $2, 0;\nmov.b32 $3, 0;\n"
+                             "@P ld.global.nc.v4.b32 {$0, $1, $2, $3}, [$4];\n}",
+                             "=&r,=&r,=&r,=&r,l,r", {source, copies}, {i32, i32, i32, i32});
+  emitMeetWarp();
+  Value before = e.bitXor(slot.parity, e.i32(1));
+  e.waitParity(barrierOf(queue.at.empty, slot.stage), before);
+  SharedAddress rows = rowsOf(queue, slot.stage);
+  for (size_t i = 0; i < values.size(); i += 4) {
+    SharedAddress row{rows.base, rows.offset + static_cast<int64_t>(i) * 4};
+    e.assembly("{\n.reg .pred P;\nsetp.eq.u32 P, $5, 0;\n@P st.shared.v4.b32 " + row.text(0) +
+                   ", {$1, $2, $3, $4};\n}",
+               "r,r,r,r,r,r",
+               {row.base, values[i], values[i + 1], values[i + 2], values[i + 3], lane}, {});
+  }
+  SharedAddress row{e.add(rows.base, toRow), rows.offset + valueBytes};
+  e.assembly("{\n.reg .pred P;\nsetp.ne.b32 P, $5, 0;\n@P st.shared.v4.b32 " + row.text(0) +
+                 ", {$1, $2, $3, $4};\n}",
+             "r,r,r,r,r,r", {row.base, copied[0], copied[1], copied[2], copied[3], copies}, {});
+  emitMeetWarp();
+  arriveByFirstLane(barrierOf(queue.at.full, slot.stage));
+}
+
+void KernelLowering::emitFront(FrontOp op) {
   const Queue &queue = queues.find(op.getQueue())->second;
   Slot slot = slotOf(queue.type.getStages(), lookupOne(op.getUse()));
   e.waitParity(barrierOf(queue.at.full, slot.stage), slot.parity);
-  Value isFirst = e.zext32(e.cmp(IntPredicate::eq, lane, e.i32(0)));
-  Value place = e.add(sharedMemory, e.i32(queue.at.values));
-  Value value = emitLoadSharedIf(isFirst, e.add(place, e.shl(slot.stage, e.i32(2))));
+}
+
+void KernelLowering::emitRead(ReadOp op) {
+  const Queue &queue = queues.find(op.getQueue())->second;
+  Slot slot = slotOf(queue.type.getStages(), lookupOne(op.getUse()));
+  SharedAddress rows = rowsOf(queue, slot.stage);
+  SharedAddress row{e.add(rows.base, e.shl(lookupOne(op.getRow()), e.i32(4))), rows.offset};
+  Type i32 = e.getBuilder().getI32Type();
+  bindAll(op.getResults(), e.assembly("ld.shared.v4.b32 {$0, $1, $2, $3}, " + row.text(4) + ";",
+                                      "=r,=r,=r,=r,r", {row.base}, {i32, i32, i32, i32}));
+}
+
+/// Every lane has read, so they meet before lane 0 arrives for all of them.
+void KernelLowering::emitPop(PopOp op) {
+  emitMeetWarp();
+  const Queue &queue = queues.find(op.getQueue())->second;
+  Slot slot = slotOf(queue.type.getStages(), lookupOne(op.getUse()));
   arriveByFirstLane(barrierOf(queue.at.empty, slot.stage));
-  bind(op, {e.shuffleFirst(value)});
 }
 
 void KernelLowering::emitClaim(ClaimOp op) {

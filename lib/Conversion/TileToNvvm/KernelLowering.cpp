@@ -19,6 +19,14 @@ SharedLayout SharedLayout::get(KernelOp kernel) {
     // Rows are a multiple of 8, so that every stage is one of 1024 bytes.
     at += type.getStages() * type.getStageBytes();
   }
+  kernel.walk([&](StoreBoxOp op) {
+    int64_t bytes = kFragmentRows * static_cast<int64_t>(op.getColumns()) * 2;
+    layout.stagingBytes = std::max(layout.stagingBytes, bytes);
+  });
+  if (layout.stagingBytes != 0) {
+    layout.staging = at;
+    at += static_cast<int64_t>(kernel.getConsumers().getGroups()) * layout.stagingBytes;
+  }
   for (auto [op, ring] : llvm::zip(ops, layout.rings)) {
     int64_t barriers = 8 * op.getResult().getType().getStages();
     ring.full = at;
@@ -32,8 +40,9 @@ SharedLayout SharedLayout::get(KernelOp kernel) {
     at += 2 * barriers;
   }
   for (auto [op, queue] : llvm::zip(queues, layout.queues)) {
-    queue.values = at;
-    at += 4 * op.getResult().getType().getStages();
+    QueueType type = op.getResult().getType();
+    queue.rows = at = llvm::alignTo(at, 16);
+    at += type.getStages() * type.getStageBytes();
   }
   for (auto [op, ring] : llvm::zip(ops, layout.rings)) {
     if (llvm::none_of(op.getResult().getUsers(), llvm::IsaPred<HideUnseenOp>))
@@ -170,6 +179,8 @@ LogicalResult KernelLowering::emitConsumers() {
   }
   if (failed(emitBlock(op.getBody().front())))
     return failure();
+  if (layout.staging >= 0)
+    emitWaitStored();
   e.branch(done);
   return success();
 }

@@ -15,18 +15,21 @@
 namespace attn::tile {
 
 /// Where things lie in dynamic shared memory, in bytes from its start: the rings in order, each
-/// 1024-byte aligned as the 128-byte swizzle repeats (PTX ISA, tensor swizzling modes), then the
-/// barriers, then the values of queues and the scratch memory of tile.hide_unseen.
+/// 1024-byte aligned as the 128-byte swizzle repeats (PTX ISA, tensor swizzling modes), what
+/// tile.store_box copies from, the same way, then the barriers, then the records of queues and the
+/// scratch memory of tile.hide_unseen.
 struct SharedLayout {
   struct Ring {
     int64_t data, full, empty;
     int64_t scratch; ///< -1: none
   };
   struct Queue {
-    int64_t full, empty, values;
+    int64_t full, empty, rows;
   };
   llvm::SmallVector<Ring> rings;
   llvm::SmallVector<Queue> queues;
+  int64_t staging = -1; ///< of tile.store_box, stagingBytes a row group; -1: none
+  int64_t stagingBytes = 0;
   int64_t bytes = 0;
 
   static SharedLayout get(KernelOp kernel);
@@ -111,7 +114,11 @@ private:
 
   // Work and turns (Handover.cpp).
   void emitPush(PushOp op);
+  void emitFront(FrontOp op);
+  void emitRead(ReadOp op);
   void emitPop(PopOp op);
+  /// The rows of a stage.
+  SharedAddress rowsOf(const Queue &queue, mlir::Value stage);
   void emitClaim(ClaimOp op);
   void emitAwaitTurn();
   void emitPassTurn(mlir::Value from);
@@ -145,7 +152,14 @@ private:
   void emitBitsOr(BitsOrOp op);
   void emitSelect(SelectOp op);
   void emitStore(StoreOp op);
+  void emitStoreBox(StoreBoxOp op);
   void emitStoreRows(StoreRowsOp op);
+  /// Asynchronous stores no longer read shared memory; their thread waits.
+  void emitWaitStored();
+  /// For four 8x8 matrices an instruction, in column groups of 64 rows at `base`: a lane's row and
+  /// what swizzles it; the address of the 16 columns from 16 `step` on.
+  std::pair<mlir::Value, mlir::Value> matrixPlace(mlir::Value base);
+  mlir::Value matrixAddress(std::pair<mlir::Value, mlir::Value> place, int64_t step);
   Values packPairs(const Values &registers, mlir::Type element);
   Values packBits(llvm::ArrayRef<mlir::Value> bits);
   mlir::Value isClear(mlir::Value word, int64_t bit);

@@ -105,20 +105,26 @@ void KernelLowering::emitMmaOperand(MmaOperandOp op) {
 /// Four 8x8 matrices an instruction (PTX ISA, ldmatrix): lane l gives the address of row l mod 16,
 /// of the first or the last 8 of 16 columns. The 128-byte swizzle moves 16-byte piece p of row r to
 /// p xor (r mod 8).
+std::pair<Value, Value> KernelLowering::matrixPlace(Value base) {
+  Value rowInWarp = e.bitAnd(lane, e.i32(15));
+  Value row = e.add(e.shl(e.bitAnd(warpInCta, e.i32(3)), e.i32(4)), rowInWarp);
+  Value line = e.add(base, e.shl(row, e.i32(7)));
+  return {line, e.bitXor(e.lshr(lane, e.i32(4)), e.bitAnd(lane, e.i32(7)))};
+}
+
+Value KernelLowering::matrixAddress(std::pair<Value, Value> place, int64_t step) {
+  Value piece = e.shl(e.bitXor(place.second, e.i32(step % 4 * 2)), e.i32(4));
+  return e.add(e.add(place.first, piece), e.i32(step / 4 * kFragmentRows * 128));
+}
+
 void KernelLowering::emitLoadOperand(LoadOperandOp op) {
   const Ring &ring = ringOf(op.getRing());
   Slot slot = slotOf(ring.type.getStages(), lookupOne(op.getUse()));
-  Value rowInWarp = e.bitAnd(lane, e.i32(15));
-  Value row = e.add(e.shl(e.bitAnd(warpInCta, e.i32(3)), e.i32(4)), rowInWarp);
-  Value toRow = e.shl(row, e.i32(7));
-  Value line = e.add(stageAddress(ring, slot.stage), toRow);
-  Value swizzle = e.bitAnd(lane, e.i32(7));
-  Value half = e.bitXor(e.lshr(lane, e.i32(4)), swizzle);
+  auto place = matrixPlace(stageAddress(ring, slot.stage));
   Type i32 = e.getBuilder().getI32Type();
   Values registers;
   for (int64_t step = 0; step < ring.type.getCols() / 16; ++step) {
-    Value piece = e.shl(e.bitXor(half, e.i32(step % 4 * 2)), e.i32(4));
-    Value at = e.add(e.add(line, piece), e.i32(step / 4 * ring.type.getRows() * 128));
+    Value at = matrixAddress(place, step);
     llvm::append_range(
         registers, e.assembly("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$0, $1, $2, $3}, [$4];",
                               "=r,=r,=r,=r,r", {at}, SmallVector<Type>(4, i32)));

@@ -32,16 +32,17 @@ static DictionaryAttr byValue(OpBuilder &b, Type type, int64_t alignment, bool i
   return b.getDictionaryAttr(attributes);
 }
 
-/// The function of a kernel, without a body.
+/// The function of a kernel, without a body: its parameters are tensor maps and the words.
 static LLVM::LLVMFuncOp createFunction(OpBuilder &b, tile::KernelOp kernel) {
+  unsigned maps = kernel.getBody().getNumArguments() - 1;
   MLIRContext *ctx = b.getContext();
   Type pointer = LLVM::LLVMPointerType::get(ctx);
-  auto type =
-      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(ctx), SmallVector<Type>(4, pointer));
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(ctx),
+                                          SmallVector<Type>(maps + 1, pointer));
   // The address of a tensor map is taken, so it must stay where it is; the words are only loaded.
   Type map = LLVM::LLVMArrayType::get(b.getI8Type(), 128);
   Type words = LLVM::LLVMArrayType::get(b.getI64Type(), kernel.getWords());
-  SmallVector<DictionaryAttr> arguments(3, byValue(b, map, 64, /*isGridConstant=*/true));
+  SmallVector<DictionaryAttr> arguments(maps, byValue(b, map, 64, /*isGridConstant=*/true));
   arguments.push_back(byValue(b, words, 8, /*isGridConstant=*/false));
 
   KernelResources resources = getKernelResources(kernel);

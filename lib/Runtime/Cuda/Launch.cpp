@@ -67,7 +67,7 @@ struct Tensor {
   int64_t dim;
   int64_t rowStride, headStride, pageStride; ///< elements
   const char *rowName;
-  int64_t boxRows, tileRows;
+  int64_t boxRows, tileRows; ///< a box of tileRows has all column groups, any other one
 };
 
 Status checkTensor(const Tensor &t) {
@@ -113,9 +113,9 @@ Status encode(const Api &api, const Tensor &t, DType type, TensorMap &map) {
   return {};
 }
 
-/// Q, K and V as a batch of `tokens` reads them.
-std::array<Tensor, 3> describe(const KernelSpec &spec, int64_t keyTile, int64_t tokens,
-                               const CudaOperands &operands) {
+/// Q, K, V and O as a batch of `tokens` has them.
+std::array<Tensor, kCudaMaps> describe(const KernelSpec &spec, int64_t keyTile, int64_t tokens,
+                                       const CudaOperands &operands) {
   const bool paged = operands.pageTable != 0;
   const int64_t boxRows = paged ? std::gcd(keyTile, operands.pageSize) : keyTile;
   // Without keys nothing is loaded, but a tensor of no rows cannot be described.
@@ -127,7 +127,9 @@ std::array<Tensor, 3> describe(const KernelSpec &spec, int64_t keyTile, int64_t 
   };
   return {Tensor{"q", operands.q.data, tokens, spec.numHeads, 1, spec.dimQk, operands.q.tokenStride,
                  operands.q.headStride, 0, "token", kGroupRows, kGroupRows},
-          cache("k", operands.k, spec.dimQk), cache("v", operands.v, spec.dimV)};
+          cache("k", operands.k, spec.dimQk), cache("v", operands.v, spec.dimV),
+          Tensor{"o", operands.o.data, tokens, spec.numHeads, 1, spec.dimV, operands.o.tokenStride,
+                 operands.o.headStride, 0, "token", kGroupRows, /*tileRows=*/0}};
 }
 
 Status checkOutputs(const CudaOperands &operands, const KernelSpec &spec, int64_t tokens) {
@@ -234,10 +236,10 @@ Status CudaKernel::launchChecked(const CudaPlan &plan, const CudaOperands &opera
   CurrentContext current(*owner);
   if (!current.status())
     return current.status();
-  const std::array<Tensor, 3> tensors =
+  const std::array<Tensor, kCudaMaps> tensors =
       describe(*kernelSpec, shape().keyTile, step.queryRows(), operands);
-  TensorMap maps[3];
-  for (int i = 0; i < 3; ++i)
+  TensorMap maps[kCudaMaps];
+  for (int i = 0; i < kCudaMaps; ++i)
     if (Status status = encode(owner->api(), tensors[i], kernelSpec->qType, maps[i]); !status)
       return status;
 
@@ -257,7 +259,7 @@ Status CudaKernel::launchChecked(const CudaPlan &plan, const CudaOperands &opera
   words[kCudaWork] += slice->begin * static_cast<int64_t>(sizeof(WorkItem));
   words[kCudaNumWork] = numWork;
   words[kCudaClaims] += static_cast<int64_t>(step.nextClaims() * sizeof(uint32_t));
-  void *parameters[] = {&maps[0], &maps[1], &maps[2], words.data()};
+  void *parameters[] = {&maps[0], &maps[1], &maps[2], &maps[3], words.data()};
   // A CTA takes a multiprocessor and works until the list is done.
   const int64_t grid = std::min<int64_t>(numWork, owner->multiprocessors());
   Status status = check(owner->api(), "cuLaunchKernel",

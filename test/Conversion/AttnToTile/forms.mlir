@@ -6,21 +6,27 @@
 // RUN: attn-opt %s --attn-mask-passes --convert-attn-to-tile=count-tiles=true \
 // RUN:   | FileCheck %s --check-prefix=COUNT
 
-// Rings of the shape for dim 128: two row groups, 128 keys. Tiles cost the same, so that every CTA takes
-// every grid-th of them and no number is handed over.
+// Rings of the shape for dim 128: two row groups, 128 keys. The producer hands the records of tiles over,
+// then one that ends the work. The next tile is claimed behind the loads of K, before the last V. O leaves
+// through a box if the group has 64 rows.
 // CHECK-LABEL: tile.kernel @attn.forward.dense words(17)
 // CHECK: %[[Q:.*]] = tile.ring arrivals(4) : <2 x 64x128xf16>
 // CHECK: %[[K:.*]] = tile.ring arrivals(8) : <2 x 128x128xf16>
 // CHECK: %[[V:.*]] = tile.ring arrivals(8) : <2 x 128x128xf16>
-// CHECK-NOT: tile.queue
+// CHECK: %[[N:.*]] = tile.queue arrivals(8) : <2 x 19>
 // CHECK: tile.producer registers(40)
+// CHECK: tile.push {{.*}} and %{{.*}} rows of %{{.*}} to %[[N]]
 // CHECK: tile.acquire %[[Q]]
 // CHECK: tile.acquire %[[K]]
 // CHECK-NEXT: tile.expect %[[K]]
 // CHECK: tile.copy
 // CHECK: tile.acquire %[[V]]
-// CHECK-NOT: tile.claim
+// CHECK: tile.claim
+// CHECK: tile.acquire %[[V]]
+// CHECK: tile.push {{.*}} and %{{.*}} rows of %{{.*}} to %[[N]]
 // CHECK: tile.consumers groups(2) registers(232)
+// CHECK: tile.front %[[N]]
+// CHECK-COUNT-3: tile.read %{{.*}} of %[[N]]
 // Q goes into registers, and its slot back.
 // CHECK: tile.wait %[[Q]]
 // CHECK: %[[F:.*]] = tile.load_operand %[[Q]]
@@ -49,7 +55,12 @@
 // CHECK: tile.select
 // CHECK: tile.wait_mma 0
 // CHECK: tile.hide %[[V]]
-// CHECK: tile.store
+// CHECK: tile.pop %[[N]]
+// CHECK: %[[WHOLE:.*]] = arith.cmpi eq, %{{.*}}, %c64_i32{{.*}} : i32
+// CHECK: scf.if %[[WHOLE]] {
+// CHECK: tile.store_box {{.*}} columns(128)
+// CHECK: } else {
+// CHECK: tile.store %
 // CHECK: tile.store_rows
 // CHECK-NOT: atomicrmw
 // CHECK: tile.key_tile = 128 : i64
@@ -59,21 +70,17 @@
 attn.kernel @dense heads(8) kv_heads(2) dim(128) q(f16) kv(f16) {
 }
 
-// One run a row: limits are computed once, while the first product runs. Tiles differ: the next one is
-// claimed behind the loads of K, before the last V, and handed to the row groups. Q's slot is handed
-// back behind the last product with it.
+// One run a row: limits are computed once, while the first product runs. Q's slot is handed back behind
+// the last product with it.
 // CHECK-LABEL: tile.kernel @attn.forward.causal
 // CHECK: %[[Q:.*]] = tile.ring arrivals(4) : <3 x 64x64xbf16>
 // CHECK: tile.ring arrivals(12) : <2 x 128x64xbf16>
 // CHECK: %[[V:.*]] = tile.ring arrivals(12) : <2 x 128x64xbf16>
-// CHECK: %[[N:.*]] = tile.queue arrivals(12) : <2>
+// CHECK: %[[N:.*]] = tile.queue arrivals(12) : <2 x 19>
 // CHECK: tile.producer registers(32)
-// CHECK: tile.push %{{.*}}, %[[N]]
-// CHECK: tile.acquire %[[V]]
-// CHECK: tile.claim
-// CHECK: tile.acquire %[[V]]
+// CHECK: tile.push {{.*}} to %[[N]]
 // CHECK: tile.consumers groups(3) registers(160)
-// CHECK: tile.pop %[[N]]
+// CHECK: tile.front %[[N]]
 // CHECK-NOT: tile.load_operand
 // CHECK: tile.mma_shared %[[Q]]
 // CHECK: tile.map_rows -> {{.*}}!tile.rows<i32>, !tile.rows<i32>
@@ -96,7 +103,7 @@ attn.kernel @causal heads(8) kv_heads(4) dim(64) q(bf16) kv(bf16) {
 // Row groups take turns where all of them need about the same blocks: awaited before S of a block,
 // passed on behind O of the one before; also for blocks that a group skips.
 // CHECK-LABEL: tile.kernel @attn.forward.turns
-// CHECK: tile.ring arrivals(8) : <2 x 80x256xbf16>
+// CHECK: tile.ring arrivals(8) : <2 x 64x256xbf16>
 // CHECK: tile.consumers
 // CHECK: tile.await_turn
 // CHECK-NEXT: tile.pass_turn

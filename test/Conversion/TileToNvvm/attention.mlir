@@ -34,7 +34,7 @@
 !kv_ring = !tile.ring<2 x 128x128xbf16>
 
 tile.kernel @attention words(17) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !q_ring
   %k = tile.ring arrivals(8) : !kv_ring
   %v = tile.ring arrivals(8) : !kv_ring

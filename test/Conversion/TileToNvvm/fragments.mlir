@@ -5,7 +5,7 @@
 !wide = !tile.fragment<64x16xf32, acc>
 
 tile.kernel @rows words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   tile.consumers groups(1) registers(240) {
@@ -68,7 +68,7 @@ tile.kernel @rows words(1) {
 // Four chains, then pairs of them.
 // CHECK-LABEL: llvm.func @tree(
 tile.kernel @tree words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   tile.consumers groups(1) registers(240) {
@@ -92,7 +92,7 @@ tile.kernel @tree words(1) {
 
 // CHECK-LABEL: llvm.func @bits(
 tile.kernel @bits words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   tile.consumers groups(1) registers(240) {
@@ -162,7 +162,7 @@ tile.kernel @bits words(1) {
 
 // CHECK-LABEL: llvm.func @select(
 tile.kernel @select words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   tile.consumers groups(1) registers(240) {

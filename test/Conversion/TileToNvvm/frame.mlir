@@ -10,6 +10,7 @@
 // CHECK-SAME: %{{[^:]*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant}
 // CHECK-SAME: %{{[^:]*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant}
 // CHECK-SAME: %{{[^:]*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant}
+// CHECK-SAME: %{{[^:]*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant}
 // CHECK-SAME: %[[ARGS:[^:]*]]: !llvm.ptr {llvm.align = 8 : i64, llvm.byval = !llvm.array<17 x i64>}
 // CHECK-SAME: nvvm.kernel
 // CHECK-SAME: nvvm.maxntid = array<i32: 384>
@@ -18,7 +19,7 @@
 // CHECK-SAME: tile.shared_bytes = 65600 : i64
 // CHECK-SAME: tile.threads = 384 : i64
 tile.kernel @frame words(17) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %k = tile.ring arrivals(8) : !tile.ring<3 x 128x64xbf16>
   %q = tile.ring arrivals(4) : !tile.ring<1 x 64x128xf16>
   tile.producer registers(24) {

@@ -7,7 +7,7 @@
 // Two tiles and four barriers; no scratch memory.
 // CHECK-SAME: tile.shared_bytes = 81952 : i64
 tile.kernel @hide words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %v = tile.ring arrivals(8) : !v
   tile.producer registers(24) {
   }
@@ -65,7 +65,7 @@ tile.kernel @hide words(1) {
 // Three tiles, six barriers, three stages of 2 groups x 4 warps x 4 lanes x 1 word.
 // CHECK-SAME: tile.shared_bytes = 25008 : i64
 tile.kernel @hide_unseen words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %v = tile.ring arrivals(8) : !w
   tile.producer registers(24) {
   }

@@ -3,7 +3,7 @@
 
 // expected-error @+1 {{needs 262160 bytes of shared memory, a CTA can have 232448}}
 tile.kernel @memory words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %k = tile.ring arrivals(8) : !tile.ring<1 x 256x512xbf16>
   tile.producer registers(24) {
   }
@@ -15,7 +15,7 @@ tile.kernel @memory words(1) {
 // -----
 
 tile.kernel @operation words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   tile.consumers groups(1) registers(240) {
@@ -29,7 +29,7 @@ tile.kernel @operation words(1) {
 // -----
 
 tile.kernel @width words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   tile.consumers groups(1) registers(240) {
@@ -43,7 +43,7 @@ tile.kernel @width words(1) {
 // -----
 
 tile.kernel @region words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
     // expected-error @+1 {{has no lowering to the GPU}}
     scf.execute_region {
@@ -58,7 +58,7 @@ tile.kernel @region words(1) {
 // -----
 
 tile.kernel @carried words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %k = tile.ring arrivals(8) : !tile.ring<1 x 64x64xbf16>
   tile.producer registers(24) {
     %zero = arith.constant 0 : i32
@@ -76,7 +76,7 @@ tile.kernel @carried words(1) {
 // -----
 
 tile.kernel @scalar words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %k = tile.ring arrivals(8) : !tile.ring<1 x 64x64xbf16>
   tile.producer registers(24) {
     // expected-error @+1 {{takes a value of type '!tile.ring<1 x 64x64xbf16>', which is no scalar}}

@@ -7,7 +7,7 @@
 
 // CHECK-LABEL: llvm.func @hoisted(
 tile.kernel @hoisted words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   tile.consumers groups(1) registers(240) {

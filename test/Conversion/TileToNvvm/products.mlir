@@ -8,7 +8,7 @@
 !p = !tile.fragment<64x16xbf16, operand>
 
 tile.kernel @products words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !q
   %k = tile.ring arrivals(4) : !k
   tile.producer registers(24) {
@@ -66,7 +66,7 @@ tile.kernel @products words(1) {
 // The first factor in registers: four matrices of 8 x 8 a step, addressed as the swizzle lays them.
 // CHECK-LABEL: llvm.func @from_registers(
 tile.kernel @from_registers words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !q
   %k = tile.ring arrivals(4) : !k
   tile.producer registers(24) {

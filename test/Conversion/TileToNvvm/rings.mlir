@@ -6,12 +6,12 @@
 !one = !tile.ring<1 x 64x64xbf16>
 
 tile.kernel @rings words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %k = tile.ring arrivals(8) : !two
   %q = tile.ring arrivals(4) : !three
   %r = tile.ring arrivals(4) : !one
   // CHECK-LABEL: llvm.func @rings(
-  // CHECK-SAME: %[[MQ:[^:]*]]: !llvm.ptr {{.*}}, %[[MK:[^:]*]]: !llvm.ptr {{.*}}, %{{[^:]*}}: !llvm.ptr {{.*}}, %{{[^:]*}}: !llvm.ptr
+  // CHECK-SAME: %[[MQ:[^:]*]]: !llvm.ptr {{.*}}, %[[MK:[^:]*]]: !llvm.ptr {{.*}}, %{{[^:]*}}: !llvm.ptr {{.*}}, %{{[^:]*}}: !llvm.ptr {{.*}}, %{{[^:]*}}: !llvm.ptr
   // CHECK-DAG: %[[C0:.*]] = llvm.mlir.constant(0 : i32) : i32
   // CHECK-DAG: %[[C1:.*]] = llvm.mlir.constant(1 : i32) : i32
   // CHECK-DAG: %[[C3:.*]] = llvm.mlir.constant(3 : i32) : i32

@@ -8,7 +8,7 @@
 
 // CHECK-LABEL: llvm.func @scalars(
 tile.kernel @scalars words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
     %i = tile.block_id : i32
     %j = llvm.load volatile %args : !llvm.ptr -> i32
@@ -240,7 +240,7 @@ tile.kernel @scalars words(1) {
 // CHECK-LABEL: llvm.func @index(
 // An index is an i64.
 tile.kernel @index words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
     // CHECK-DAG: %[[C5:.*]] = llvm.mlir.constant(5 : i64) : i64
     // CHECK: %[[I:.*]] = nvvm.read.ptx.sreg.ctaid.x
@@ -268,7 +268,7 @@ tile.kernel @index words(1) {
 
 // PTX-LABEL: .entry ieee(
 tile.kernel @ieee words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
     %f = llvm.load volatile %args : !llvm.ptr -> f32
     %g = llvm.load volatile %args : !llvm.ptr -> f32
@@ -295,7 +295,7 @@ tile.kernel @ieee words(1) {
 // PTX-LABEL: .entry functions(
 // PTX-NOT: call
 tile.kernel @functions words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
     %f = llvm.load volatile %args : !llvm.ptr -> f32
     %g = llvm.load volatile %args : !llvm.ptr -> f32

@@ -5,7 +5,7 @@
 
 // CHECK-LABEL: llvm.func @stores(
 tile.kernel @stores words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   tile.consumers groups(1) registers(240) {
@@ -81,5 +81,59 @@ tile.kernel @stores words(1) {
     // CHECK: st.global.b32 [$0], $1;\0A}", "l,r,r,~{memory}"
     %ints = tile.fill %group : i32 -> !tile.rows<i32>
     tile.store_rows %ints, %args, %group : !tile.rows<i32>, !llvm.ptr
+  }
+}
+
+// Two row groups have 64 rows of two column groups each at 0 and 16384, behind them no barrier. A thread waits
+// until the copies before have read, the group meets, every lane stores its row of four 8x8 matrices; what was
+// stored is shown to the copies, the group meets again, and the thread copies both column groups.
+!wide = !tile.fragment<64x128xf32, acc>
+
+// CHECK-LABEL: llvm.func @box(
+// CHECK-SAME: tile.shared_bytes = 32768 : i64
+tile.kernel @box words(1) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    // CHECK: setmaxnreg.inc
+    // CHECK: %[[GROUP:.*]] = llvm.sub
+    // CHECK: %[[THREAD:.*]] = llvm.and
+    // CHECK-COUNT-32: cvt.rn.f16x2.f32
+    %f = arith.constant 1.0 : f32
+    %o = tile.fill %f : f32 -> !wide
+    // CHECK: "{\0A.reg .pred P;\0Asetp.eq.u32 P, $0, 0;\0A@P cp.async.bulk.wait_group.read 0;\0A}", "r,~{memory}" %[[THREAD]]
+    // CHECK: nvvm.barrier id = %{{.*}} number_of_threads
+    // CHECK-COUNT-8: stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};
+    // CHECK-NOT: stmatrix
+    // CHECK: fence.proxy.async.shared::cta;
+    // CHECK: nvvm.barrier id = %{{.*}} number_of_threads
+    // CHECK: setp.eq.u32 P, $5, 0;\0A@P cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [$0, {$2, $3, 0, $4, $2}], [$1+0];\0A@P cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [$0, {$2, $3, 1, $4, $2}], [$1+8192];\0A@P cp.async.bulk.commit_group;\0A}", "l,r,r,r,r,r,~{memory}" %arg3, %{{.*}}, %{{.*}}, %[[GROUP]], %[[GROUP]], %[[THREAD]]
+    tile.store_box %o to %mo[%group, %group] columns(128) : !wide as f16
+    // The memory is there until all is read.
+    // CHECK: cp.async.bulk.wait_group.read 0;
+  }
+}
+
+// Half of the columns at a time: between the halves the thread waits and the group meets.
+// CHECK-LABEL: llvm.func @halves(
+// CHECK-SAME: tile.shared_bytes = 8192 : i64
+tile.kernel @halves words(1) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(1) registers(240) {
+  ^bb0(%group: i32):
+    %f = arith.constant 1.0 : f32
+    %o = tile.fill %f : f32 -> !wide
+    // CHECK: cp.async.bulk.wait_group.read 0;
+    // CHECK-COUNT-4: stmatrix
+    // CHECK: {$2, $3, 0, $4, $2}], [$1+0];
+    // CHECK: cp.async.bulk.wait_group.read 0;
+    // CHECK: nvvm.barrier
+    // CHECK-COUNT-4: stmatrix
+    // CHECK: {$2, $3, 1, $4, $2}], [$1+0];
+    tile.store_box %o to %mo[%group, %group] columns(64) : !wide as bf16
   }
 }

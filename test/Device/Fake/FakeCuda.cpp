@@ -339,7 +339,7 @@ FAKE(cuLaunchKernel)
     return misuse("a launch past the function's limits");
   if (state().records) {
     Launch launch = {{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, sharedBytes, stream, {}};
-    const int64_t *words = static_cast<const int64_t *>(parameters[3]);
+    const int64_t *words = static_cast<const int64_t *>(parameters[attn::core::kCudaMaps]);
     launch.words.assign(words, words + attn::core::kNumCudaArgs);
     state().launches.push_back(std::move(launch));
   }

@@ -26,9 +26,9 @@ public:
   Emulator(const State &state, const Artifact &artifact, unsigned grid, void **parameters)
       : state(state), spec(artifact.kernels[0].spec), binary(artifact.kernels[0].binaries[0]),
         launch(*binary.cuda), grid(grid) {
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < kCudaMaps; ++i)
       std::memcpy(&maps[i], parameters[i], sizeof(TensorMap));
-    words = static_cast<const int64_t *>(parameters[3]);
+    words = static_cast<const int64_t *>(parameters[kCudaMaps]);
     numWork = words[kCudaNumWork];
   }
 
@@ -72,7 +72,7 @@ private:
   const CudaLaunch &launch;
   unsigned grid;
   int64_t numWork = 0;
-  TensorMap maps[3];
+  TensorMap maps[kCudaMaps];
   const int64_t *words;
   std::vector<TileHeader> tiles;
   MaskProgram program;
@@ -399,7 +399,8 @@ std::string Emulator::run() {
       return "a tensor map that nobody encoded";
   if (maps[0].boxRows != kGroupRows || maps[0].boxGroups != spec.dimQk / 64 ||
       maps[1].boxRows != words[kCudaBoxRows] || maps[2].boxRows != words[kCudaBoxRows] ||
-      launch.keyTile % words[kCudaBoxRows])
+      launch.keyTile % words[kCudaBoxRows] || maps[3].boxRows != kGroupRows ||
+      maps[3].boxGroups != 1)
     return "boxes that are not the kernel's";
   if (!readRecords())
     return fault;

@@ -51,23 +51,23 @@ class Parameters {
 public:
   Parameters(const attn::core::Artifact &artifact, void **parameters) {
     const attn::core::Kernel &kernel = artifact.kernels[0];
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < attn::core::kCudaMaps; ++i)
       std::memcpy(&maps[i], parameters[i], sizeof(TensorMap));
-    const int64_t *from = static_cast<const int64_t *>(parameters[3]);
+    const int64_t *from = static_cast<const int64_t *>(parameters[attn::core::kCudaMaps]);
     words.assign(from, from + attn::core::kNumCudaArgs + kernel.spec.program.params.size() +
                            attn::core::kNativeTableWords * kernel.binaries[0].tables.size());
   }
   void **pointers() {
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < attn::core::kCudaMaps; ++i)
       addresses[i] = &maps[i];
-    addresses[3] = words.data();
+    addresses[attn::core::kCudaMaps] = words.data();
     return addresses;
   }
 
 private:
-  TensorMap maps[3];
+  TensorMap maps[attn::core::kCudaMaps];
   std::vector<int64_t> words;
-  void *addresses[4];
+  void *addresses[attn::core::kCudaMaps + 1];
 };
 
 } // namespace fake

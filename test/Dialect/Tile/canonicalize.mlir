@@ -5,7 +5,7 @@
 
 // CHECK-LABEL: tile.kernel @fold
 tile.kernel @fold words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   // CHECK: tile.producer registers(24) {
   // CHECK-NEXT: %[[C:.*]] = arith.constant 5 : i32
   // CHECK-NEXT: llvm.store %[[C]],

@@ -2,9 +2,9 @@
 // RUN: tile-opt %s -split-input-file -verify-diagnostics
 
 // tile-C5
-// expected-error @+1 {{'tile.kernel' op words is expected to be 1 to 4047, got 0 (tile-C5)}}
+// expected-error @+1 {{'tile.kernel' op words is expected to be 1 to 4031, got 0 (tile-C5)}}
 tile.kernel @f words(0) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   tile.consumers groups(2) registers(240) {
@@ -15,9 +15,9 @@ tile.kernel @f words(0) {
 // -----
 
 // tile-C5
-// expected-error @+1 {{'tile.kernel' op words is expected to be 1 to 4047, got -1 (tile-C5)}}
+// expected-error @+1 {{'tile.kernel' op words is expected to be 1 to 4031, got -1 (tile-C5)}}
 tile.kernel @f words(-1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   tile.consumers groups(2) registers(240) {
@@ -28,9 +28,9 @@ tile.kernel @f words(-1) {
 // -----
 
 // tile-C5
-// expected-error @+1 {{'tile.kernel' op words is expected to be 1 to 4047, got 4048 (tile-C5)}}
-tile.kernel @f words(4048) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+// expected-error @+1 {{'tile.kernel' op words is expected to be 1 to 4031, got 4032 (tile-C5)}}
+tile.kernel @f words(4032) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   tile.consumers groups(2) registers(240) {
@@ -41,7 +41,7 @@ tile.kernel @f words(4048) {
 // -----
 
 // tile-C5
-// expected-error @+1 {{'tile.kernel' op expected arguments (!tile.tensor_map, !tile.tensor_map, !tile.tensor_map, !llvm.ptr), got () (tile-C5)}}
+// expected-error @+1 {{'tile.kernel' op expected arguments (!tile.tensor_map, !tile.tensor_map, !tile.tensor_map, !tile.tensor_map, !llvm.ptr), got () (tile-C5)}}
 tile.kernel @f words(15) {
   tile.producer registers(24) {
   }
@@ -53,9 +53,9 @@ tile.kernel @f words(15) {
 // -----
 
 // tile-C5
-// expected-error @+1 {{'tile.kernel' op expected arguments (!tile.tensor_map, !tile.tensor_map, !tile.tensor_map, !llvm.ptr), got ('!tile.tensor_map', '!tile.tensor_map', '!tile.tensor_map', '!llvm.ptr<1>') (tile-C5)}}
+// expected-error @+1 {{'tile.kernel' op expected arguments (!tile.tensor_map, !tile.tensor_map, !tile.tensor_map, !tile.tensor_map, !llvm.ptr), got ('!tile.tensor_map', '!tile.tensor_map', '!tile.tensor_map', '!tile.tensor_map', '!llvm.ptr<1>') (tile-C5)}}
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr<1>):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr<1>):
   tile.producer registers(24) {
   }
   tile.consumers groups(2) registers(240) {
@@ -68,7 +68,7 @@ tile.kernel @f words(15) {
 // tile-C6
 // expected-error @+1 {{'tile.kernel' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
 }
 
 // -----
@@ -76,7 +76,7 @@ tile.kernel @f words(15) {
 // tile-C6
 // expected-error @+1 {{'tile.kernel' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
 }
@@ -85,7 +85,7 @@ tile.kernel @f words(15) {
 
 // tile-C6
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   // expected-error @+1 {{'tile.consumers' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
@@ -96,7 +96,7 @@ tile.kernel @f words(15) {
 
 // tile-C6
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   // expected-error @+1 {{'tile.producer' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
@@ -111,7 +111,7 @@ tile.kernel @f words(15) {
 
 // tile-C6
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   tile.consumers groups(2) registers(240) {
@@ -127,7 +127,7 @@ tile.kernel @f words(15) {
 
 // tile-C6
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   // expected-error @+1 {{'tile.ring' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
@@ -141,7 +141,7 @@ tile.kernel @f words(15) {
 
 // tile-C6
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   // expected-error @+1 {{'arith.constant' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
   %c = arith.constant 0 : i32
   tile.producer registers(24) {
@@ -155,7 +155,7 @@ tile.kernel @f words(15) {
 
 // tile-C8
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   // expected-error @+1 {{'tile.ring' op arrivals is expected to be 1 to 1048575, got 0 (tile-C8)}}
   %r = tile.ring arrivals(0) : !tile.ring<2 x 64x64xbf16>
   tile.producer registers(24) {
@@ -169,7 +169,7 @@ tile.kernel @f words(15) {
 
 // tile-C8
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   // expected-error @+1 {{'tile.ring' op arrivals is expected to be 1 to 1048575, got 1048576 (tile-C8)}}
   %r = tile.ring arrivals(1048576) : !tile.ring<2 x 64x64xbf16>
   tile.producer registers(24) {
@@ -183,7 +183,7 @@ tile.kernel @f words(15) {
 
 // tile-C8
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   // expected-error @+1 {{'tile.ring' op arrivals is expected to be 1 to 1048575, got -4 (tile-C8)}}
   %r = tile.ring arrivals(-4) : !tile.ring<2 x 64x64xbf16>
   tile.producer registers(24) {
@@ -197,7 +197,7 @@ tile.kernel @f words(15) {
 
 // tile-C9
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   // expected-error @+1 {{'tile.producer' op registers is expected to be a multiple of 8 from 24 to 256, got 16 (tile-C9)}}
   tile.producer registers(16) {
   }
@@ -210,7 +210,7 @@ tile.kernel @f words(15) {
 
 // tile-C9
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   // expected-error @+1 {{'tile.producer' op registers is expected to be a multiple of 8 from 24 to 256, got 28 (tile-C9)}}
   tile.producer registers(28) {
   }
@@ -223,7 +223,7 @@ tile.kernel @f words(15) {
 
 // tile-C9
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   // expected-error @+1 {{'tile.producer' op registers is expected to be a multiple of 8 from 24 to 256, got 264 (tile-C9)}}
   tile.producer registers(264) {
   }
@@ -236,7 +236,7 @@ tile.kernel @f words(15) {
 
 // tile-C9
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   // expected-error @+1 {{'tile.producer' op registers is expected to be a multiple of 8 from 24 to 256, got -8 (tile-C9)}}
   tile.producer registers(-8) {
   }
@@ -249,7 +249,7 @@ tile.kernel @f words(15) {
 
 // tile-C9
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   // expected-error @+1 {{'tile.consumers' op registers is expected to be a multiple of 8 from 24 to 256, got 241 (tile-C9)}}
@@ -263,7 +263,7 @@ tile.kernel @f words(15) {
 // tile-C9
 // expected-error @+1 {{'tile.kernel' op the roles want 512 registers a thread of each warpgroup together, 504 are there (tile-C9)}}
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(32) {
   }
   tile.consumers groups(2) registers(240) {
@@ -276,7 +276,7 @@ tile.kernel @f words(15) {
 // tile-C9
 // expected-error @+1 {{'tile.kernel' op the roles want 520 registers a thread of each warpgroup together, 512 are there (tile-C9)}}
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(40) {
   }
   tile.consumers groups(3) registers(160) {
@@ -288,7 +288,7 @@ tile.kernel @f words(15) {
 
 // tile-C10
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   // expected-error @+1 {{'tile.consumers' op groups is expected to be 1 to 7, got 0 (tile-C10)}}
@@ -301,7 +301,7 @@ tile.kernel @f words(15) {
 
 // tile-C10
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   // expected-error @+1 {{'tile.consumers' op groups is expected to be 1 to 7, got 8 (tile-C10)}}
@@ -314,7 +314,7 @@ tile.kernel @f words(15) {
 
 // tile-C10
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   // expected-error @+1 {{'tile.consumers' op groups is expected to be 1 to 7, got -1 (tile-C10)}}
@@ -327,7 +327,7 @@ tile.kernel @f words(15) {
 
 // tile-C10
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   // expected-error @+1 {{'tile.consumers' op expected one argument of type i32 (tile-C10)}}
@@ -339,7 +339,7 @@ tile.kernel @f words(15) {
 
 // tile-C10
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   // expected-error @+1 {{'tile.consumers' op expected one argument of type i32 (tile-C10)}}
@@ -352,7 +352,7 @@ tile.kernel @f words(15) {
 
 // tile-C10
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   // expected-error @+1 {{'tile.producer' op takes no argument, got 1 (tile-C10)}}
   tile.producer registers(24) {
   ^bb0(%lane: i32):
@@ -379,7 +379,7 @@ tile.kernel @f words(15) {
 
 // tile-C7
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -397,7 +397,7 @@ tile.kernel @f words(15) {
 
 // tile-C7
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -415,7 +415,7 @@ tile.kernel @f words(15) {
 
 // tile-C7
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -438,7 +438,7 @@ tile.kernel @f words(15) {
 
 // tile-C11
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -463,7 +463,7 @@ tile.kernel @f words(15) {
 
 // tile-C11
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -488,9 +488,9 @@ tile.kernel @f words(15) {
 
 // tile-C8
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   // expected-error @+1 {{'tile.queue' op arrivals is expected to be 1 to 1048575, got 0 (tile-C8)}}
-  %n = tile.queue arrivals(0) : !tile.queue<2>
+  %n = tile.queue arrivals(0) : !tile.queue<2 x 4>
   tile.producer registers(24) {
   }
   tile.consumers groups(2) registers(240) {
@@ -502,20 +502,68 @@ tile.kernel @f words(15) {
 
 // tile-C11
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
-  %n = tile.queue arrivals(8) : !tile.queue<2>
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  %n = tile.queue arrivals(8) : !tile.queue<2 x 4>
   tile.producer registers(24) {
   }
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
-    scf.while (%r = %n) : (!tile.queue<2>) -> (!tile.queue<2>) {
+    scf.while (%r = %n) : (!tile.queue<2 x 4>) -> (!tile.queue<2 x 4>) {
       %c = arith.constant false
-      scf.condition(%c) %r : !tile.queue<2>
+      scf.condition(%c) %r : !tile.queue<2 x 4>
     } do {
-    ^bb0(%r: !tile.queue<2>):
+    ^bb0(%r: !tile.queue<2 x 4>):
       // expected-error @+1 {{'tile.pop' op expected a queue that is the result of a tile.queue (tile-C11)}}
-      %x = tile.pop %r[%group] : !tile.queue<2>
-      scf.yield %r : !tile.queue<2>
+      tile.pop %r[%group] : !tile.queue<2 x 4>
+      scf.yield %r : !tile.queue<2 x 4>
     }
+  }
+}
+
+// -----
+
+// tile-C29
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  %n = tile.queue arrivals(8) : !tile.queue<2 x 1>
+  tile.producer registers(24) {
+    %i = arith.constant 1 : i32
+    // expected-error @+1 {{'tile.push' op expected a multiple of four values, up to 4 for the rows of a stage, got 3 (tile-C29)}}
+    tile.push %i, %i, %i and %i rows of %args to %n[%i] : !llvm.ptr, !tile.queue<2 x 1>
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+  }
+}
+
+// -----
+
+// tile-C29
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  %n = tile.queue arrivals(8) : !tile.queue<2 x 1>
+  tile.producer registers(24) {
+    %i = arith.constant 1 : i32
+    // expected-error @+1 {{'tile.push' op expected a multiple of four values, up to 4 for the rows of a stage, got 8 (tile-C29)}}
+    tile.push %i, %i, %i, %i, %i, %i, %i, %i and %i rows of %args to %n[%i] : !llvm.ptr, !tile.queue<2 x 1>
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+  }
+}
+
+// -----
+
+// tile-C29
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  %n = tile.queue arrivals(8) : !tile.queue<2 x 34>
+  tile.producer registers(24) {
+    %i = arith.constant 1 : i32
+    // expected-error @+1 {{'tile.push' op copies up to 32 rows, the stage has room for 33 (tile-C29)}}
+    tile.push %i, %i, %i, %i and %i rows of %args to %n[%i] : !llvm.ptr, !tile.queue<2 x 34>
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
   }
 }

@@ -3,7 +3,7 @@
 
 // tile-C12
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -21,7 +21,7 @@ tile.kernel @f words(15) {
 
 // tile-C12
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -39,7 +39,7 @@ tile.kernel @f words(15) {
 
 // tile-C12
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -57,7 +57,7 @@ tile.kernel @f words(15) {
 
 // tile-C13
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -77,7 +77,7 @@ tile.kernel @f words(15) {
 
 // tile-C13
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -97,7 +97,7 @@ tile.kernel @f words(15) {
 
 // tile-C14
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -116,7 +116,7 @@ tile.kernel @f words(15) {
 
 // tile-C14
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -135,7 +135,7 @@ tile.kernel @f words(15) {
 
 // tile-C15
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -153,7 +153,7 @@ tile.kernel @f words(15) {
 
 // tile-C15
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -171,7 +171,7 @@ tile.kernel @f words(15) {
 
 // tile-C16
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -193,7 +193,7 @@ tile.kernel @f words(15) {
 
 // tile-C16
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -215,7 +215,7 @@ tile.kernel @f words(15) {
 
 // tile-C16
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -238,7 +238,7 @@ tile.kernel @f words(15) {
 
 // tile-C17
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -260,7 +260,7 @@ tile.kernel @f words(15) {
 
 // tile-C17
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -282,7 +282,7 @@ tile.kernel @f words(15) {
 
 // tile-C17
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -304,7 +304,7 @@ tile.kernel @f words(15) {
 
 // tile-C17
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -325,7 +325,7 @@ tile.kernel @f words(15) {
 
 // tile-C18
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -345,7 +345,7 @@ tile.kernel @f words(15) {
 
 // tile-C18
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -364,7 +364,7 @@ tile.kernel @f words(15) {
 
 // tile-C18
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -383,7 +383,7 @@ tile.kernel @f words(15) {
 
 // tile-C18
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -402,7 +402,7 @@ tile.kernel @f words(15) {
 
 // tile-C18
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -421,7 +421,7 @@ tile.kernel @f words(15) {
 
 // tile-C25
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -440,7 +440,7 @@ tile.kernel @f words(15) {
 
 // tile-C19
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -459,7 +459,7 @@ tile.kernel @f words(15) {
 
 // tile-C20
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -478,7 +478,7 @@ tile.kernel @f words(15) {
 
 // tile-C21
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -499,7 +499,7 @@ tile.kernel @f words(15) {
 
 // tile-C22
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -519,7 +519,7 @@ tile.kernel @f words(15) {
 
 // tile-C22
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -539,7 +539,7 @@ tile.kernel @f words(15) {
 
 // tile-C23
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -558,7 +558,7 @@ tile.kernel @f words(15) {
 
 // tile-C24
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -578,7 +578,7 @@ tile.kernel @f words(15) {
 
 // tile-C24
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -598,7 +598,7 @@ tile.kernel @f words(15) {
 
 // tile-C27
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -618,7 +618,7 @@ tile.kernel @f words(15) {
 
 // tile-C27
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -638,7 +638,7 @@ tile.kernel @f words(15) {
 
 // tile-C27
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -658,7 +658,7 @@ tile.kernel @f words(15) {
 
 // tile-C28
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -678,7 +678,7 @@ tile.kernel @f words(15) {
 
 // tile-C28
 tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   %q = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   %k = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
   %h = tile.ring arrivals(8) : !tile.ring<2 x 128x128xf16>
@@ -691,5 +691,92 @@ tile.kernel @f words(15) {
     %p = tile.to_operand %a : !tile.fragment<64x64xf32, acc> -> !tile.fragment<64x64xbf16, operand>
     // expected-error @+1 {{'tile.mma_operand' op the result is expected to be an acc fragment with a column for each row of the slot, 128, got '!tile.fragment<64x64xf32, acc>' (tile-C28)}}
     %x = tile.mma_operand %p, %k[%group] : !tile.fragment<64x64xbf16, operand>, !tile.ring<2 x 128x64xbf16> -> !tile.pending<!tile.fragment<64x64xf32, acc>>
+  }
+}
+
+// -----
+
+// tile-C30
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    %f = arith.constant 0.0 : f32
+    %a = tile.fill %f : f32 -> !tile.fragment<64x128xf32, acc>
+    // expected-error @+1 {{'tile.store_box' op expected an acc fragment and a multiple of 64 columns that divides its own, got '!tile.fragment<64x128xf32, acc>' and 32 (tile-C30)}}
+    tile.store_box %a to %mo[%group, %group] columns(32) : !tile.fragment<64x128xf32, acc> as bf16
+  }
+}
+
+// -----
+
+// tile-C30
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    %f = arith.constant 0.0 : f32
+    %a = tile.fill %f : f32 -> !tile.fragment<64x192xf32, acc>
+    // expected-error @+1 {{'tile.store_box' op expected an acc fragment and a multiple of 64 columns that divides its own, got '!tile.fragment<64x192xf32, acc>' and 128 (tile-C30)}}
+    tile.store_box %a to %mo[%group, %group] columns(128) : !tile.fragment<64x192xf32, acc> as bf16
+  }
+}
+
+// -----
+
+// tile-C30
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    %f = arith.constant 0.0 : f32
+    %a = tile.fill %f : f32 -> !tile.fragment<64x128xf32, acc>
+    // expected-error @+1 {{'tile.store_box' op expected an acc fragment and a multiple of 64 columns that divides its own, got '!tile.fragment<64x128xf32, acc>' and 0 (tile-C30)}}
+    tile.store_box %a to %mo[%group, %group] columns(0) : !tile.fragment<64x128xf32, acc> as f16
+  }
+}
+
+// -----
+
+// tile-C30
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    %f = arith.constant 0.0 : f32
+    %a = tile.fill %f : f32 -> !tile.fragment<64x128xf32, acc>
+    // expected-error @+1 {{'tile.store_box' op expected to store f16 or bf16, got 'f32' (tile-C30)}}
+    tile.store_box %a to %mo[%group, %group] columns(64) : !tile.fragment<64x128xf32, acc> as f32
+  }
+}
+
+// -----
+
+// tile-C11
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    %f = arith.constant 0.0 : f32
+    %a = tile.fill %f : f32 -> !tile.fragment<64x64xf32, acc>
+    scf.while (%m = %mo) : (!tile.tensor_map) -> (!tile.tensor_map) {
+      %d = arith.constant false
+      scf.condition(%d) %m : !tile.tensor_map
+    } do {
+    ^bb0(%m: !tile.tensor_map):
+      // expected-error @+1 {{'tile.store_box' op expected a tensor map that is an argument of the kernel (tile-C11)}}
+      tile.store_box %a to %m[%group, %group] columns(64) : !tile.fragment<64x64xf32, acc> as bf16
+      scf.yield %m : !tile.tensor_map
+    }
   }
 }

@@ -93,7 +93,13 @@ llvm.mlir.global external @g() {type = !tile.ring<1 x 64x64xf32>} : i32
 
 // tile-C26
 // expected-error @+1 {{a queue has 1 to 32 stages, got 0 (tile-C26)}}
-llvm.mlir.global external @g() {type = !tile.queue<0>} : i32
+llvm.mlir.global external @g() {type = !tile.queue<0 x 4>} : i32
+
+// -----
+
+// tile-C26
+// expected-error @+1 {{a stage of a queue has 1 to 64 rows, got 65 (tile-C26)}}
+llvm.mlir.global external @g() {type = !tile.queue<2 x 65>} : i32
 
 // -----
 

@@ -10,14 +10,14 @@
 !bits = !tile.bits<64x128>
 
 // CHECK-LABEL: tile.kernel @empty words(1) {
-// CHECK-NEXT: ^bb0(%{{.*}}: !tile.tensor_map, %{{.*}}: !tile.tensor_map, %{{.*}}: !tile.tensor_map, %{{.*}}: !llvm.ptr):
+// CHECK-NEXT: ^bb0(%{{.*}}: !tile.tensor_map, %{{.*}}: !tile.tensor_map, %{{.*}}: !tile.tensor_map, %{{.*}}: !tile.tensor_map, %{{.*}}: !llvm.ptr):
 // CHECK-NEXT: tile.producer registers(24) {
 // CHECK-NEXT: }
 // CHECK-NEXT: tile.consumers groups(1) registers(240) {
 // CHECK-NEXT: ^bb0(%{{.*}}: i32):
 // CHECK-NEXT: }
 tile.kernel @empty words(1) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
   tile.consumers groups(1) registers(240) {
@@ -27,13 +27,13 @@ tile.kernel @empty words(1) {
 
 // CHECK-LABEL: tile.kernel @all words(15)
 tile.kernel @all words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %args: !llvm.ptr):
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   // CHECK: %[[Q:.*]] = tile.ring arrivals(4) : <2 x 64x64xbf16>
   %q = tile.ring arrivals(4) : !q_ring
   // CHECK: %[[K:.*]] = tile.ring arrivals(8) : <3 x 128x64xbf16>
   %k = tile.ring arrivals(8) : !ring
-  // CHECK: %[[N:.*]] = tile.queue arrivals(8) : <2>
-  %n = tile.queue arrivals(8) : !tile.queue<2>
+  // CHECK: %[[N:.*]] = tile.queue arrivals(8) : <2 x 4>
+  %n = tile.queue arrivals(8) : !tile.queue<2 x 4>
   tile.producer registers(24) {
     // CHECK: %[[BLOCK:.*]] = tile.block_id : i32
     %block = tile.block_id : i32
@@ -49,8 +49,8 @@ tile.kernel @all words(15) {
     %grid = tile.grid_size : i32
     // CHECK: %[[CLAIM:.*]] = tile.claim %{{.*}} of %[[GRID]] : !llvm.ptr
     %claim = tile.claim %args of %grid : !llvm.ptr
-    // CHECK: tile.push %[[CLAIM]], %[[N]][%[[BLOCK]]] : <2>
-    tile.push %claim, %n[%block] : !tile.queue<2>
+    // CHECK: tile.push %[[CLAIM]], %[[GRID]], %[[GRID]], %[[GRID]] and %[[LANE]] rows of %{{.*}} to %[[N]][%[[BLOCK]]] : !llvm.ptr, <2 x 4>
+    tile.push %claim, %grid, %grid, %grid and %lane rows of %args to %n[%block] : !llvm.ptr, !tile.queue<2 x 4>
   }
   // CHECK: tile.consumers groups(2) registers(240)
   tile.consumers groups(2) registers(240) {
@@ -60,8 +60,12 @@ tile.kernel @all words(15) {
     %i = arith.constant 1 : i32
     %stride = arith.constant 64 : i64
     %sharing = arith.constant 3 : i32
-    // CHECK: %[[ITEM:.*]] = tile.pop %[[N]][%[[GROUP]]] : <2>
-    %item = tile.pop %n[%group] : !tile.queue<2>
+    // CHECK: tile.front %[[N]][%[[GROUP]]] : <2 x 4>
+    tile.front %n[%group] : !tile.queue<2 x 4>
+    // CHECK: %[[ITEM:.*]], %{{.*}}, %{{.*}}, %{{.*}} = tile.read %[[GROUP]] of %[[N]][%[[GROUP]]] : <2 x 4>
+    %item, %w1, %w2, %w3 = tile.read %group of %n[%group] : !tile.queue<2 x 4>
+    // CHECK: tile.pop %[[N]][%[[GROUP]]] : <2 x 4>
+    tile.pop %n[%group] : !tile.queue<2 x 4>
     // CHECK: %[[QF:.*]] = tile.load_operand %[[Q]][%[[ITEM]]] : <2 x 64x64xbf16> -> <64x64xbf16, operand>
     %qf = tile.load_operand %q[%item] : !q_ring -> !tile.fragment<64x64xbf16, operand>
     // CHECK: tile.await_turn
@@ -139,6 +143,8 @@ tile.kernel @all words(15) {
     tile.release %k[%group] : !ring
     // CHECK: tile.store %[[O1]], %{{.*}}, %{{.*}}, %{{.*}} : <64x64xf32, acc>, !llvm.ptr as bf16
     tile.store %o1, %args, %stride, %i : !out, !llvm.ptr as bf16
+    // CHECK: tile.store_box %[[O1]] to %{{.*}}[%{{.*}}, %[[GROUP]]] columns(64) : <64x64xf32, acc> as bf16
+    tile.store_box %o1 to %mo[%i, %group] columns(64) : !out as bf16
     // CHECK: tile.store_rows %[[WHOLE]], %{{.*}}, %{{.*}} : <f32>, !llvm.ptr
     tile.store_rows %whole, %args, %i : !tile.rows<f32>, !llvm.ptr
   }

@@ -251,10 +251,13 @@ TEST(Artifact, RefusalsNameThePlace) {
   Artifact artifact = sample();
   std::string manifest = manifestOf(serialize(artifact));
   const Edit edits[] = {
-      {"\"format\": 1", "\"format\": 2",
-       "artifact manifest: format 2 is newer than 1, the newest one known here"},
-      {"\"format\": 1", "\"format\": 0",
-       "artifact manifest: line 2, column 13: format: expected an integer, 1 to 1, got 0"},
+      {"\"format\": 2", "\"format\": 3",
+       "artifact manifest: format 3 is newer than 2, the newest one known here"},
+      {"\"format\": 2", "\"format\": 1",
+       "artifact manifest: format 1 is older than 2, the only one known here; compile the spec "
+       "again"},
+      {"\"format\": 2", "\"format\": 0",
+       "artifact manifest: line 2, column 13: format: expected an integer, 2 to 2, got 0"},
       {"\"compiler\": ", "\"compiled\": ",
        "artifact manifest: line 1, column 1: missing key 'compiler'"},
       {"\"num_heads\": 8", "\"num_heads\": 8, \"color\": 1",
@@ -305,7 +308,7 @@ TEST(Artifact, RefusalsNameThePlace) {
         << "got      " << back.message() << "\nexpected " << edit.message;
   }
   Bytes empty =
-      container("{\"format\": 1, \"compiler\": \"\", \"kernels\": [], \"blobs\": []}", {});
+      container("{\"format\": 2, \"compiler\": \"\", \"kernels\": [], \"blobs\": []}", {});
   Result<Artifact> none = parseArtifact(empty.data(), empty.size());
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.message(),

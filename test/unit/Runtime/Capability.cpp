@@ -57,7 +57,7 @@ TEST(Capability, EveryReasonIsGiven) {
                      "target 'sm_90a' has no kernel for dim 192, expected one of 64, 128, 256",
                      "target 'sm_90a' takes no sinks",
                      "parameters and tables take " + std::to_string(kNumCudaArgs + 450) +
-                         " words of kernel arguments, expected at most 464",
+                         " words of kernel arguments, expected at most 448",
                      "page_size is -1, expected 0 to 1073741823",
                      "target 'sm_90a' writes no partial results in f32, which context parallelism "
                      "takes"}));

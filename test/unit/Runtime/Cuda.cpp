@@ -158,7 +158,7 @@ TEST_F(Cuda, KernelsThatNoGpuTakesAreRefused) {
     artifact.kernels[0].binaries[0].tables.push_back(artifact.kernels[0].binaries[0].tables.back());
   EXPECT_EQ(loadMessage(artifact), "kernel 'tiny': its parameters and tables take " +
                                        std::to_string(kNumCudaArgs + 482) +
-                                       " words of kernel arguments, expected at most 464");
+                                       " words of kernel arguments, expected at most 448");
   artifact = gpuArtifact();
   for (KernelBinary &binary : artifact.kernels[0].binaries)
     binary.target = "sm_100a";

@@ -21,9 +21,8 @@ enum class ElementWork {
 
 /// The keys that rows keep, from the least to the most general.
 enum class MaskShape {
-  Everything, ///< every key of the launch: tiles cost the same
-  Prefixes,   ///< those below a limit of the row: costs differ, row groups of a tile need nearly
-              ///< the same blocks
+  Prefixes, ///< all, or those below a limit of the row: row groups of a tile need nearly the same
+            ///< blocks
   Any
 };
 
@@ -37,7 +36,6 @@ struct TileShapeInfo {
   int64_t stages;            ///< of the K and of the V ring
   int64_t producerRegisters; ///< a thread, after setmaxnreg
   int64_t consumerRegisters;
-  bool claims;           ///< the next tile is the next that no CTA has; else every grid-th
   bool takesTurns;       ///< row groups issue their products one after the other
   bool queryInRegisters; ///< Q is read once a tile, and its slot free for the next one's
   /// O is multiplied for every block, or only where the maximum of a row of the warp rose: by more
@@ -45,6 +43,7 @@ struct TileShapeInfo {
   /// rounded, whose largest is then not exactly 1.
   enum : int64_t { kAlways = -1 };
   int64_t rescaleSlack;
+  int64_t storeColumns; ///< of O that lie in shared memory at a time to be copied out
 };
 
 struct TargetInfo {

@@ -27,22 +27,22 @@ ConsumersOp KernelOp::getConsumers() {
 int64_t KernelOp::getThreads() { return 128 * (getConsumers().getGroups() + 1); }
 
 static LogicalResult verifyArguments(KernelOp kernel) {
-  // 32764 bytes of parameters (PTX ISA, .param space), less three tensor maps.
-  constexpr int64_t maxWords = (32764 - 3 * 128) / 8;
+  // 32764 bytes of parameters (PTX ISA, .param space), less the tensor maps.
+  constexpr int64_t maps = 4, maxWords = (32764 - maps * 128) / 8;
   int64_t words = kernel.getWords();
   if (words < 1 || words > maxWords)
     return kernel.emitOpError("words is expected to be 1 to ")
            << maxWords << ", got " << words << " (tile-C5)";
   auto types = llvm::to_vector(kernel.getBody().getArgumentTypes());
-  bool good = types.size() == 4;
+  bool good = types.size() == maps + 1;
   for (auto [i, type] : llvm::enumerate(types)) {
     auto pointer = dyn_cast<LLVM::LLVMPointerType>(type);
-    good &= i < 3 ? isa<TensorMapType>(type) : pointer && pointer.getAddressSpace() == 0;
+    good &= i < maps ? isa<TensorMapType>(type) : pointer && pointer.getAddressSpace() == 0;
   }
   if (!good) {
     InFlightDiagnostic diag =
         kernel.emitOpError("expected arguments (!tile.tensor_map, !tile.tensor_map, "
-                           "!tile.tensor_map, !llvm.ptr), got (");
+                           "!tile.tensor_map, !tile.tensor_map, !llvm.ptr), got (");
     llvm::interleaveComma(types, diag);
     return diag << ") (tile-C5)";
   }
@@ -171,14 +171,49 @@ static LogicalResult verifyQueue(Operation *op, Value queue) {
   return success();
 }
 
-LogicalResult PushOp::verify() { return verifyQueue(*this, getQueue()); }
+LogicalResult FrontOp::verify() { return verifyQueue(*this, getQueue()); }
+LogicalResult ReadOp::verify() { return verifyQueue(*this, getQueue()); }
 LogicalResult PopOp::verify() { return verifyQueue(*this, getQueue()); }
 
-LogicalResult CopyOp::verify() {
-  auto argument = dyn_cast<BlockArgument>(getMap());
+LogicalResult PushOp::verify() {
+  if (failed(verifyQueue(*this, getQueue())))
+    return failure();
+  int64_t rows = getQueue().getType().getRows(), values = getValues().size();
+  if (values % 4 != 0 || values > 4 * rows)
+    return emitOpError("expected a multiple of four values, up to ")
+           << 4 * rows << " for the rows of a stage, got " << values << " (tile-C29)";
+  // A lane copies one row.
+  if (rows - values / 4 > 32)
+    return emitOpError("copies up to 32 rows, the stage has room for ")
+           << rows - values / 4 << " (tile-C29)";
+  return success();
+}
+
+static LogicalResult verifyMap(Operation *op, Value map) {
+  auto argument = dyn_cast<BlockArgument>(map);
   if (!argument || !isa<KernelOp>(argument.getOwner()->getParentOp()))
-    return emitOpError("expected a tensor map that is an argument of the kernel (tile-C11)");
+    return op->emitOpError("expected a tensor map that is an argument of the kernel (tile-C11)");
+  return success();
+}
+
+LogicalResult CopyOp::verify() {
+  if (failed(verifyMap(*this, getMap())))
+    return failure();
   return verifyRing(*this, getRing());
+}
+
+LogicalResult StoreBoxOp::verify() {
+  FragmentType fragment = getFragment().getType();
+  int64_t columns = getColumns();
+  if (fragment.getLayout() != FragmentLayout::Acc || columns < 64 || columns % 64 != 0 ||
+      fragment.getCols() % columns != 0)
+    return emitOpError(
+               "expected an acc fragment and a multiple of 64 columns that divides its own, "
+               "got ")
+           << fragment << " and " << columns << " (tile-C30)";
+  if (!getElement().isF16() && !getElement().isBF16())
+    return emitOpError("expected to store f16 or bf16, got ") << getElement() << " (tile-C30)";
+  return verifyMap(*this, getMap());
 }
 
 LogicalResult HideUnseenOp::verify() {

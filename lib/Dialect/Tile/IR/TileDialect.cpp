@@ -130,9 +130,12 @@ LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError, int
   return success();
 }
 
-LogicalResult QueueType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages) {
+LogicalResult QueueType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages,
+                                int64_t rows) {
   if (stages < 1 || stages > 32)
     return emitError() << "a queue has 1 to 32 stages, got " << stages << " (tile-C26)";
+  if (rows < 1 || rows > 64)
+    return emitError() << "a stage of a queue has 1 to 64 rows, got " << rows << " (tile-C26)";
   return success();
 }
 
