@@ -17,7 +17,7 @@ IntervalSet::IntervalSet(Interval run) {
 }
 
 /// Appends `run`, which does not start before the last one, joining the two where they meet.
-static void appendJoined(std::vector<Interval> &runs, const Interval &run) {
+static void appendJoined(IntervalSet::Runs &runs, const Interval &run) {
   if (run.empty())
     return;
   if (!runs.empty() && run.lo <= runs.back().hi)
@@ -38,14 +38,13 @@ IntervalSet IntervalSet::unionOf(std::vector<Interval> runs) {
 }
 
 /// The first run that ends after `x`.
-static std::vector<Interval>::const_iterator firstEndingAfter(const std::vector<Interval> &runs,
-                                                              int64_t x) {
+static const Interval *firstEndingAfter(const IntervalSet::Runs &runs, int64_t x) {
   return std::partition_point(runs.begin(), runs.end(),
                               [x](const Interval &run) { return run.hi <= x; });
 }
 
 bool IntervalSet::contains(int64_t x) const {
-  auto run = firstEndingAfter(sortedRuns, x);
+  const Interval *run = firstEndingAfter(sortedRuns, x);
   return run != sortedRuns.end() && run->lo <= x;
 }
 
@@ -65,20 +64,20 @@ Interval IntervalSet::hull() const {
 bool IntervalSet::intersects(const Interval &box) const {
   if (box.empty())
     return false;
-  auto run = firstEndingAfter(sortedRuns, box.lo);
+  const Interval *run = firstEndingAfter(sortedRuns, box.lo);
   return run != sortedRuns.end() && run->lo < box.hi;
 }
 
 bool IntervalSet::containsAll(const Interval &box) const {
   if (box.empty())
     return true;
-  auto run = firstEndingAfter(sortedRuns, box.lo);
+  const Interval *run = firstEndingAfter(sortedRuns, box.lo);
   return run != sortedRuns.end() && run->lo <= box.lo && box.hi <= run->hi;
 }
 
 IntervalSet IntervalSet::operator&(const IntervalSet &other) const {
   IntervalSet result;
-  auto a = sortedRuns.begin(), b = other.sortedRuns.begin();
+  const Interval *a = sortedRuns.begin(), *b = other.sortedRuns.begin();
   while (a != sortedRuns.end() && b != other.sortedRuns.end()) {
     Interval both = intersect(*a, *b);
     // Runs of either operand do not touch, so neither do their intersections.
@@ -94,7 +93,7 @@ IntervalSet IntervalSet::operator&(const IntervalSet &other) const {
 
 IntervalSet IntervalSet::operator|(const IntervalSet &other) const {
   IntervalSet result;
-  auto a = sortedRuns.begin(), b = other.sortedRuns.begin();
+  const Interval *a = sortedRuns.begin(), *b = other.sortedRuns.begin();
   while (a != sortedRuns.end() || b != other.sortedRuns.end()) {
     bool takeA = b == other.sortedRuns.end() || (a != sortedRuns.end() && a->lo <= b->lo);
     appendJoined(result.sortedRuns, takeA ? *a++ : *b++);

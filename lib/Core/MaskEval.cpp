@@ -19,10 +19,14 @@ struct MaskEvaluator::Impl {
       maskOrder = emissionOrder(program, program.mask);
   }
 
-  BoundedSet rowKeys(const RowPoint &at) {
-    if (program.mask < 0)
-      return IntervalSet::all();
-    return RowSets(tables, at).keysOf(program, maskOrder);
+  /// The keys of a row, kept for the next question about the same row.
+  const BoundedSet &rowKeys(const RowPoint &at) {
+    if (!row || row->b != at.b || row->h != at.h || row->q != at.q) {
+      rowSet = program.mask < 0 ? BoundedSet(IntervalSet::all())
+                                : RowSets(tables, at).keysOf(program, maskOrder);
+      row = at;
+    }
+    return rowSet;
   }
 
   /// Keys of the rows of classify(), kept while consecutive boxes lie over the same rows.
@@ -49,12 +53,12 @@ struct MaskEvaluator::Impl {
     box.h = h;
     box.q = q;
     for (int64_t i = q.lo; i < q.hi; ++i) {
-      BoundedSet keys = rowKeys({b, h, i});
+      const BoundedSet &keys = rowKeys({b, h, i});
       box.exact = box.exact && keys.exact();
       box.visit = hull(box.visit, keys.upper().hull());
       bool oneRun = keys.lower().runs().size() == 1;
       box.full = oneRun ? intersect(box.full, keys.lower().hull()) : Interval::none();
-      box.rows.push_back(std::move(keys));
+      box.rows.push_back(keys);
     }
     return box;
   }
@@ -65,6 +69,8 @@ struct MaskEvaluator::Impl {
   ExactEval score;
   Dependence maskDependence;
   EmissionOrder maskOrder;
+  std::optional<RowPoint> row; ///< whose keys rowSet holds
+  BoundedSet rowSet;
   BoxRows box;
 };
 
@@ -86,7 +92,7 @@ double MaskEvaluator::score(double s, RequestIndex b, HeadIndex h, QueryPos q, K
 }
 
 std::optional<IntervalSet> MaskEvaluator::rowKeys(RequestIndex b, HeadIndex h, QueryPos q) {
-  BoundedSet keys = impl->rowKeys({b.value, h.value, q.value});
+  const BoundedSet &keys = impl->rowKeys({b.value, h.value, q.value});
   if (!keys.exact())
     return std::nullopt;
   return keys.upper();

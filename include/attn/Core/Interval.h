@@ -9,6 +9,7 @@
 
 #include "attn/Core/IndexSpaces.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace attn::core {
@@ -77,6 +78,35 @@ constexpr Interval hull(const Interval &a, const Interval &b) {
 /// operation is linear in the number of runs.
 class IntervalSet {
 public:
+  /// Ascending runs. Up to two, as nearly every row has, take no memory of the heap.
+  class Runs {
+  public:
+    const Interval *begin() const { return more.empty() ? first : more.data(); }
+    const Interval *end() const { return begin() + size(); }
+    size_t size() const { return more.empty() ? numFirst : more.size(); }
+    bool empty() const { return size() == 0; }
+    const Interval &operator[](size_t i) const { return begin()[i]; }
+    const Interval &front() const { return *begin(); }
+    const Interval &back() const { return end()[-1]; }
+    Interval &back() { return more.empty() ? first[numFirst - 1] : more.back(); }
+
+    void push_back(const Interval &run) {
+      if (more.empty() && numFirst < kFirst) {
+        first[numFirst++] = run;
+        return;
+      }
+      if (more.empty())
+        more.assign(first, first + kFirst);
+      more.push_back(run);
+    }
+
+  private:
+    static constexpr size_t kFirst = 2;
+    Interval first[kFirst];
+    size_t numFirst = 0;
+    std::vector<Interval> more; ///< all of them once there are more than kFirst
+  };
+
   IntervalSet() = default;
   /*implicit*/ IntervalSet(Interval run);
 
@@ -85,7 +115,7 @@ public:
   /// Union of any intervals, in any order; O(n log n).
   static IntervalSet unionOf(std::vector<Interval> runs);
 
-  const std::vector<Interval> &runs() const { return sortedRuns; }
+  const Runs &runs() const { return sortedRuns; }
   bool empty() const { return sortedRuns.empty(); }
   bool contains(int64_t x) const;
   /// Number of positions in the set.
@@ -101,12 +131,13 @@ public:
   IntervalSet operator~() const;
 
   friend bool operator==(const IntervalSet &a, const IntervalSet &b) {
-    return a.sortedRuns == b.sortedRuns;
+    return std::equal(a.sortedRuns.begin(), a.sortedRuns.end(), b.sortedRuns.begin(),
+                      b.sortedRuns.end());
   }
   friend bool operator!=(const IntervalSet &a, const IntervalSet &b) { return !(a == b); }
 
 private:
-  std::vector<Interval> sortedRuns;
+  Runs sortedRuns;
 };
 
 } // namespace attn::core

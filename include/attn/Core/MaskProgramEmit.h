@@ -45,13 +45,12 @@ typename Emitter::Value emitProgram(const MaskProgram &program, const EmissionOr
     const EmissionOrder &order;
     Emitter &emitter;
     std::vector<Value> values;
+    std::vector<Value> operands = {}; ///< of the node that is being emitted
 
-    std::vector<Value> operandsOf(const Node &node, size_t count) {
-      std::vector<Value> operands;
-      operands.reserve(count);
+    void takeOperands(const Node &node, size_t count) {
+      operands.clear();
       for (size_t i = 0; i < count; ++i)
         operands.push_back(values[node.operands[i]]);
-      return operands;
     }
 
     void emitNode(NodeId id) {
@@ -61,11 +60,16 @@ typename Emitter::Value emitProgram(const MaskProgram &program, const EmissionOr
         auto body = [this, id, &node, carried](Value iv, std::vector<Value> carriedValues) {
           return emitBody(id, node, carried, std::move(iv), std::move(carriedValues));
         };
-        values[id] = emitter.emitFor(program, id, operandsOf(node, 3 + carried), body);
+        takeOperands(node, 3 + carried);
+        // The body takes operands of its own.
+        const std::vector<Value> boundsAndInits = std::exchange(operands, {});
+        values[id] = emitter.emitFor(program, id, boundsAndInits, body);
       } else if (node.op == Op::ForResult) {
-        values[id] = emitter.emit(program, id, std::vector<Value>{values[node.ref]});
+        operands.assign(1, values[node.ref]);
+        values[id] = emitter.emit(program, id, operands);
       } else {
-        values[id] = emitter.emit(program, id, operandsOf(node, node.operands.size()));
+        takeOperands(node, node.operands.size());
+        values[id] = emitter.emit(program, id, operands);
       }
     }
 

@@ -193,8 +193,9 @@ bool TileClasses::classifyRows(const QueryTile &tile) {
       inSome.insert(inSome.end(), live.runs().begin(), live.runs().end());
       inEvery = inEvery & live;
     }
-    rowSome[g] = IntervalSet::unionOf(std::move(inSome)).runs();
-    rowEvery[g] = inEvery.runs();
+    const IntervalSet some = IntervalSet::unionOf(std::move(inSome));
+    rowSome[g].assign(some.runs().begin(), some.runs().end());
+    rowEvery[g].assign(inEvery.runs().begin(), inEvery.runs().end());
     keptOf[g] = &rowSome[g];
     inAllOf[g] = &rowEvery[g];
   }
@@ -231,21 +232,16 @@ void TileClasses::classifySoundly(const QueryTile &tile) {
   for (int64_t g = 0; g < numGroups; ++g) {
     groups[g].clear();
     const Interval rows = groupRows(tile, g);
-    std::vector<Interval> bounds;
-    for (int64_t q = rows.lo; q < rows.hi; ++q) {
-      const IntervalSet bound = evaluator().rowKeysBound(tile.b, tile.h, QueryPos(q)) & keys;
-      if (bound.runs() == bounds)
-        continue; // the usual case: no row's bound is narrower than its neighbour's
-      bounds.insert(bounds.end(), bound.runs().begin(), bound.runs().end());
-      bounds = IntervalSet::unionOf(std::move(bounds)).runs();
-    }
+    IntervalSet bounds;
+    for (int64_t q = rows.lo; q < rows.hi; ++q)
+      bounds = bounds | (evaluator().rowKeysBound(tile.b, tile.h, QueryPos(q)) & keys);
     auto classifyEdge = [&](int64_t block) {
       const Interval part = intersect({block * size, (block + 1) * size}, tile.keys);
       if (evaluator().classify(tile.b, tile.h, rows, part) != TileClass::Skip)
         append(groups[g], {block, block + 1}, kGroupPartial);
     };
     int64_t next = std::numeric_limits<int64_t>::min();
-    for (const Interval &run : bounds) {
+    for (const Interval &run : bounds.runs()) {
       Interval blocks{floorDiv(run.lo, size), ceilDiv(run.hi, size)};
       blocks.lo = std::max(blocks.lo, next); // two runs may meet one block
       next = std::max(next, blocks.hi);

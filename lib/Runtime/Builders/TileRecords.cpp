@@ -141,16 +141,11 @@ void classifyBlocks(MaskEvaluator &eval, const Tile &tile, const BlockGrid &grid
 
 std::vector<Segment> soundSegments(MaskEvaluator &eval, const Tile &tile, const BlockGrid &grid) {
   const IntervalSet keys(grid.keys);
-  std::vector<Interval> runs;
-  for (int64_t q = tile.queries.lo; q < tile.queries.hi; ++q) {
-    IntervalSet bound = eval.rowKeysBound(tile.b, tile.h, QueryPos(q)) & keys;
-    if (bound.runs() == runs)
-      continue; // the usual case: no row's bound is narrower than its neighbour's
-    runs.insert(runs.end(), bound.runs().begin(), bound.runs().end());
-    runs = IntervalSet::unionOf(std::move(runs)).runs();
-  }
+  IntervalSet bounds;
+  for (int64_t q = tile.queries.lo; q < tile.queries.hi; ++q)
+    bounds = bounds | (eval.rowKeysBound(tile.b, tile.h, QueryPos(q)) & keys);
   SegmentList segments(grid);
-  for (Interval blocks : blocksMeeting(IntervalSet::unionOf(std::move(runs)), grid))
+  for (Interval blocks : blocksMeeting(bounds, grid))
     classifyBlocks(eval, tile, grid, blocks, segments);
   return segments.take();
 }

@@ -33,7 +33,7 @@ unsigned bitsOf(const IntervalSet &set) {
 }
 
 void expectNormal(const IntervalSet &set) {
-  const std::vector<Interval> &runs = set.runs();
+  const IntervalSet::Runs &runs = set.runs();
   for (size_t i = 0; i < runs.size(); ++i) {
     EXPECT_LT(runs[i].lo, runs[i].hi);
     EXPECT_GE(runs[i].lo, -kPositionLimit);
