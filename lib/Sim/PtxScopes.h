@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Names of a kernel: registers, variables and labels of nested { } scopes. Ranges such as %r<2000>
-// cost nothing until a register of theirs is used. Every operation takes time logarithmic in the
-// number of names, times the depth of scopes, which is limited.
+// cost nothing until a register of theirs is used. Every operation takes a look-up by hash or a
+// logarithmic one, times the depth of scopes, which is limited.
 #ifndef ATTN_LIB_SIM_PTXSCOPES_H
 #define ATTN_LIB_SIM_PTXSCOPES_H
 
@@ -10,6 +10,7 @@
 
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 namespace attn::sim {
@@ -70,7 +71,7 @@ private:
   };
   struct Scope {
     int32_t serial = 0;
-    std::map<std::string_view, Entry> names;
+    std::unordered_map<std::string_view, Entry> names; ///< thousands
     std::map<std::string_view, Range> ranges;
     std::map<std::string_view, size_t> labels;
     std::vector<PtxLabelUse> pending;
