@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Workload.h"
 
+#include "../NormalFloats.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -47,7 +49,7 @@ Workload::Workload(const KernelSpec &spec, rt::BoundBatch boundBatch, const Keep
   tokens = bound.batch.shape.numTokens();
   problem.spec = &spec;
   problem.batch = &bound.batch;
-  std::normal_distribution<float> normal;
+  NormalFloats normal;
   q.resize(std::max<int64_t>(tokens * spec.numHeads * spec.dimQk, 1));
   for (size_t i = 0; i < q.size(); ++i)
     storeElement(q.data(), spec.qType, static_cast<int64_t>(i), normal(rng));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "FieldSupport.h"
 
+#include "../NormalFloats.h"
 #include "FieldRecord.h"
 
 #include "gtest/gtest.h"
@@ -101,7 +102,7 @@ Trial::Trial(const std::string &spec, const Launch &launch, const Rows &rows, La
 void Trial::fillRandom(unsigned seed) {
   Attention::fillRandom(seed); // slots without a key
   std::mt19937 rng(seed);
-  std::normal_distribution<float> normal(0.0f, 1.0f);
+  NormalFloats normal;
   for (int64_t token = 0; token < tokens(); ++token)
     for (int64_t h = 0; h < spec().numHeads; ++h)
       for (int64_t d = 0; d < spec().dimQk; ++d)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Forward.h"
 
+#include "../NormalFloats.h"
+
 #include "attn/Reference/Reference.h"
 
 #include <algorithm>
@@ -123,7 +125,7 @@ void Attention::fillV(float value) {
 
 void Attention::fillRandom(unsigned seed) {
   std::mt19937 rng(seed);
-  std::normal_distribution<float> normal(0.0f, 1.0f);
+  NormalFloats normal;
   const int64_t elements = static_cast<int64_t>(qData.size()) / byteSize(spec().qType);
   for (int64_t i = 0; i < elements; ++i)
     storeElement(qData.data(), spec().qType, i, normal(rng));

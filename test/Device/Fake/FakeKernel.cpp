@@ -334,6 +334,17 @@ void Emulator::writeRow(const TileHeader &tile, int64_t head, int64_t i,
   *lse = static_cast<float>(total == 0 ? -kInf : top + std::log(total));
 }
 
+/// The products of a query with all keys of a block, of which `keys` has one column each; a sum
+/// takes its terms in order.
+static void multiply(const std::vector<float> &query, const std::vector<double> &keys,
+                     std::vector<double> &sums) {
+  const size_t count = sums.size();
+  std::fill(sums.begin(), sums.end(), 0.0);
+  for (size_t d = 0; d * count < keys.size(); ++d)
+    for (size_t place = 0; place < count; ++place)
+      sums[place] += double(query[d]) * keys[d * count + place];
+}
+
 void Emulator::runItem(const WorkItem &item, MaskEvaluator &eval) {
   const TileHeader &tile = tiles[item.tile];
   const int64_t kvHead = item.head / (spec.numHeads / spec.numKvHeads);
@@ -349,9 +360,11 @@ void Emulator::runItem(const WorkItem &item, MaskEvaluator &eval) {
     const TileEntry &entry = pointer<TileEntry>(kCudaEntries)[e];
     for (int64_t block = entry.blocks - 1; block >= 0; --block) {
       const int64_t first = entry.keyBegin + block * launch.keyTile;
-      std::vector<Row> keys;
+      std::vector<double> keys(spec.dimQk * launch.keyTile), products(launch.keyTile);
       for (int64_t place = 0; place < launch.keyTile; ++place) {
-        keys.push_back(loadKey(maps[1], tile, kvHead, first + place));
+        const Row key = loadKey(maps[1], tile, kvHead, first + place);
+        for (int64_t d = 0; d < spec.dimQk; ++d)
+          keys[d * launch.keyTile + place] = key[d];
         values.push_back(loadKey(maps[2], tile, kvHead, first + place));
         if (!isVisible(tile, entry, item.head, first + place, place, eval))
           std::fill(values.back().begin(), values.back().end(), 0.0f);
@@ -362,22 +375,19 @@ void Emulator::runItem(const WorkItem &item, MaskEvaluator &eval) {
         counts.visited += cls != kGroupSkip;
         counts.full += cls == kGroupFull;
         const int64_t last = std::min<int64_t>((g + 1) * kGroupRows, tile.rows);
-        for (int64_t i = g * kGroupRows; i < last; ++i)
+        for (int64_t i = g * kGroupRows; i < last; ++i) {
+          if (cls != kGroupSkip)
+            multiply(queries[i], keys, products);
           for (int64_t place = 0; place < launch.keyTile; ++place) {
             const int64_t k = first + place;
             const QueryPos q(int64_t(tile.queryBegin) + i);
             const bool keep =
                 cls == kGroupFull || (cls == kGroupPartial && k >= tile.keyBegin &&
                                       k < tile.keyEnd && eval.keep(b, h, q, KeyPos(k)));
-            double s = -kInf;
-            if (keep) {
-              s = 0;
-              for (int64_t d = 0; d < spec.dimQk; ++d)
-                s += double(queries[i][d]) * keys[place][d];
-              s = eval.score(s * scale, b, h, q, KeyPos(k));
-            }
-            scores[i].push_back(s);
+            scores[i].push_back(keep ? eval.score(products[place] * scale, b, h, q, KeyPos(k))
+                                     : -kInf);
           }
+        }
       }
     }
   }
