@@ -300,8 +300,9 @@ Scene Tester::nextScene(const Loaded &loaded, int number, std::mt19937 &rng) con
   const std::vector<core::TableDecl> &tables = loaded.spec().program.tables;
   const bool hasBranches = std::any_of(
       tables.begin(), tables.end(), [](const core::TableDecl &t) { return t.name == "k_branch"; });
-  return smallScene(static_cast<int>(rng() % 4), heads, tiles, loaded.kernel->shape().queryTile(),
-                    hasBranches && number % 2 == 0, rng);
+  const int kind = static_cast<int>(rng() % 4);
+  const bool manyRuns = hasBranches && rng() % 2;
+  return smallScene(kind, heads, tiles, loaded.kernel->shape().queryTile(), manyRuns, rng);
 }
 
 void Tester::runRandom() {

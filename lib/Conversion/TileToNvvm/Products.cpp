@@ -109,7 +109,8 @@ std::pair<Value, Value> KernelLowering::matrixPlace(Value base) {
   Value rowInWarp = e.bitAnd(lane, e.i32(15));
   Value row = e.add(e.shl(e.bitAnd(warpInCta, e.i32(3)), e.i32(4)), rowInWarp);
   Value line = e.add(base, e.shl(row, e.i32(7)));
-  return {line, e.bitXor(e.lshr(lane, e.i32(4)), e.bitAnd(lane, e.i32(7)))};
+  Value swizzle = e.bitAnd(lane, e.i32(7));
+  return {line, e.bitXor(e.lshr(lane, e.i32(4)), swizzle)};
 }
 
 Value KernelLowering::matrixAddress(std::pair<Value, Value> place, int64_t step) {

@@ -192,7 +192,7 @@ TEST_F(CApiCuda, RunsOnTheCallersStream) {
   const std::map<std::string, int> expected = {{"cuCtxPopCurrent_v2", 1},
                                                {"cuCtxPushCurrent_v2", 1},
                                                {"cuLaunchKernel", 1},
-                                               {"cuTensorMapEncodeTiled", 3}};
+                                               {"cuTensorMapEncodeTiled", 4}};
   EXPECT_EQ(calls, expected);
   EXPECT_EQ(fakeState().launches.back().stream, &stream);
   tensors.check(batch);
