@@ -93,21 +93,12 @@ int64_t mostQueryTiles(const BatchShape &shape, int64_t queryTile, Span<const in
   return tiles;
 }
 
-Status checkCuts(const BatchShape &shape, Span<const int64_t> cuts) {
-  for (int64_t i = 0; i < cuts.size; ++i)
-    if (const int64_t least = i ? cuts[i - 1] : 0; cuts[i] < least || cuts[i] > shape.numTokens())
-      return Error{std::string(kName) + ": cut " + std::to_string(i) + " is at token " +
-                   std::to_string(cuts[i]) + ", expected " + std::to_string(least) + " to " +
-                   std::to_string(shape.numTokens())};
-  return {};
-}
-
 /// `queryTiles`: mostQueryTiles().
 Status checkBatch(const Batch &batch, const WorkListKeys &keys, int64_t queryTiles,
                   Span<const int64_t> cuts) {
   const BatchShape &shape = batch.shape;
   if (Status status = checkCuts(shape, cuts); !status)
-    return status;
+    return Error{std::string(kName) + ": " + status.message()};
   if (Status status = checkFits(kName, "number of requests", shape.numReqs()); !status)
     return status;
   if (Status status = checkFits(kName, "number of tokens", shape.numTokens()); !status)
@@ -129,7 +120,7 @@ struct WorkListBuilder::Impl {
   Status buildTiles(const Batch &batch, const WorkListKeys &keys, Span<const int64_t> cuts);
   void addTiles(const Batch &batch, RequestIndex b, Interval queries, int32_t kvRow);
   bool addSingleRow(const Batch &batch, RequestIndex b, int32_t kvRow);
-  void addTile(const QueryTile &tile, int64_t token, int64_t firstEntry, int32_t kvRow,
+  void addTile(const QueryTile &tile, int64_t token, int64_t entryBegin, int32_t kvRow,
                const TileSums &sums, uint64_t heads);
   TileSums buildEntries(const QueryTile &tile);
   void addSingleRun(Interval run, TileSums &sums);
@@ -306,7 +297,7 @@ Status WorkListBuilder::Impl::checkSizes() const {
   return checkFits(kName, "number of bitmaps", visible.count / kVisibleWords);
 }
 
-/// The header and the sums of a tile whose entries are those from `firstEntry` on.
+/// The header and the sums of a tile whose entries are those from `entryBegin` on.
 inline void WorkListBuilder::Impl::addTile(const QueryTile &tile, int64_t token, int64_t entryBegin,
                                            int32_t kvRow, const TileSums &sums, uint64_t heads) {
   costs[tiles.count] = static_cast<uint32_t>(sums.cost);

@@ -8,6 +8,15 @@ using namespace attn;
 using namespace attn::core;
 using namespace attn::rt;
 
+Status rt::checkCuts(const BatchShape &shape, Span<const int64_t> cuts) {
+  for (int64_t i = 0; i < cuts.size; ++i)
+    if (const int64_t least = i ? cuts[i - 1] : 0; cuts[i] < least || cuts[i] > shape.numTokens())
+      return Error{"cut " + std::to_string(i) + " is at token " + std::to_string(cuts[i]) +
+                   ", expected " + std::to_string(least) + " to " +
+                   std::to_string(shape.numTokens())};
+  return {};
+}
+
 Result<WorkSlice> rt::sliceOf(const WorkListView &list, TokenRange tokens) {
   if (tokens.begin >= tokens.end)
     return WorkSlice{};

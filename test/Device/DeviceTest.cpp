@@ -283,6 +283,12 @@ void Tester::check(Loaded &loaded, const Scene &scene, rt::BatchInput input, Lay
   } else {
     Workload work(loaded.spec(), std::move(*bound), keep, loaded.family->perHead, layout, rng);
     fault = checkOnce(loaded, work, keep, plan, what);
+    if (fault.empty() && scene.manyRuns)
+      for (const TileHeader &tile : plan.workList().tiles)
+        if (tile.entryCount <= kManyRuns)
+          fault = "a tile has " + std::to_string(tile.entryCount) +
+                  " runs of key blocks, more than " + std::to_string(kManyRuns) +
+                  " are what this batch is for";
   }
   if (fault.empty())
     return;
@@ -300,8 +306,8 @@ Scene Tester::nextScene(const Loaded &loaded, int number, std::mt19937 &rng) con
   const std::vector<core::TableDecl> &tables = loaded.spec().program.tables;
   const bool hasBranches = std::any_of(
       tables.begin(), tables.end(), [](const core::TableDecl &t) { return t.name == "k_branch"; });
-  const int kind = static_cast<int>(rng() % 4);
   const bool manyRuns = hasBranches && rng() % 2;
+  const int kind = static_cast<int>(rng() % (manyRuns ? 1 : 4));
   return smallScene(kind, heads, tiles, loaded.kernel->shape().queryTile(), manyRuns, rng);
 }
 

@@ -92,9 +92,6 @@ Int Scene::tokens() const {
 // Random batches
 //===----------------------------------------------------------------------===//
 
-/// Tokens of a branch on average.
-constexpr Int kShortBranch = 50, kLongBranch = 250;
-
 /// Uniform in [lo, hi].
 static Int in(std::mt19937 &rng, Int lo, Int hi) {
   return lo + static_cast<Int>(rng() % static_cast<uint64_t>(hi - lo + 1));
@@ -153,8 +150,8 @@ static void addDocuments(truth::Request &r, std::mt19937 &rng) {
   }
 }
 
-/// Everything that follows from the requests. Branches have `branchLength` tokens on average.
-static void finish(Scene &scene, Int heads, Int branchLength, std::mt19937 &rng) {
+/// Everything that follows from the requests.
+static void finish(Scene &scene, Int heads, std::mt19937 &rng) {
   Int token = 0;
   scene.kStride = 1;
   for (truth::Request &r : scene.requests) {
@@ -169,17 +166,22 @@ static void finish(Scene &scene, Int heads, Int branchLength, std::mt19937 &rng)
     scene.radii.push_back(static_cast<int32_t>(in(rng, 0, 300)));
     scene.slopes.push_back(static_cast<float>(in(rng, 0, 64)) / 256);
   }
-  // So long that some tiles are whole ones.
+  // Branches change rarely, so some tiles are whole ones.
   for (auto [table, count] :
        {std::pair(&scene.qBranch, token),
         std::pair(&scene.kBranch, static_cast<Int>(scene.requests.size()) * scene.kStride)}) {
     int32_t branch = 0;
     for (Int i = 0; i < count; ++i) {
-      if (rng() % static_cast<uint64_t>(branchLength) == 0)
+      if (rng() % 50 == 0)
         branch = static_cast<int32_t>(rng() % 4);
       table->push_back(branch);
     }
   }
+  // Keys that all queries keep and keys that none does, both longer than two blocks and no multiple
+  // of one.
+  if (scene.manyRuns)
+    for (size_t k = 0; k < scene.kBranch.size(); ++k)
+      scene.kBranch[k] = k / 300 % 2 ? 4 : 0;
 }
 
 static Int randomWindow(std::mt19937 &rng) {
@@ -188,7 +190,7 @@ static Int randomWindow(std::mt19937 &rng) {
 }
 
 /// What `number` decides besides the requests with queries.
-static void complete(Scene &scene, int number, Int heads, Int branchLength, std::mt19937 &rng) {
+static void complete(Scene &scene, int number, Int heads, std::mt19937 &rng) {
   const Int size = static_cast<Int>(scene.requests.size());
   const Int places[] = {0, size / 2, size};
   if (number % 4 != 3)
@@ -210,7 +212,7 @@ static void complete(Scene &scene, int number, Int heads, Int branchLength, std:
                std::to_string(scene.left) +
                (number % 2 == 0 ? ", a range longer than the window" : "") +
                (number % 4 == 1 ? ", part of the keys" : "");
-  finish(scene, heads, branchLength, rng);
+  finish(scene, heads, rng);
 }
 
 Scene device::randomScene(int number, Int heads, std::mt19937 &rng) {
@@ -226,7 +228,7 @@ Scene device::randomScene(int number, Int heads, std::mt19937 &rng) {
     truth::Request &r = scene.requests[rng() % scene.requests.size()];
     r = longRangeRequest(scene.left, kAny, rng);
   }
-  complete(scene, number, heads, kShortBranch, rng);
+  complete(scene, number, heads, rng);
   return scene;
 }
 
@@ -239,11 +241,12 @@ Scene device::smallScene(int number, Int heads, Int tiles, Int queryTile, bool m
     constexpr Int kTiles = 24; // of 2 heads, on the simulator's 2 CTAs
     for (Int i = 0; i < kTiles; ++i)
       scene.requests.push_back(truth::request(in(rng, 1, 4), 0));
-    complete(scene, number, heads, kShortBranch, rng);
+    complete(scene, number, heads, rng);
     return scene;
   }
   // Often more key blocks than any ring has slots.
-  const Int more = manyRuns ? 4000 : rng() % 3 ? 0 : in(rng, 200, 700);
+  scene.manyRuns = manyRuns;
+  const Int more = manyRuns ? 5000 : rng() % 3 ? 0 : in(rng, 200, 700);
   scene.left = more && rng() % 2 ? in(rng, 200, 700) : randomWindow(rng);
   for (Int open = tiles; open > 0;) {
     if (number % 2 == 0 && open == tiles) {
@@ -259,7 +262,7 @@ Scene device::smallScene(int number, Int heads, Int tiles, Int queryTile, bool m
       range.end += more;
     open -= (r.queryLen + queryTile - 1) / queryTile;
   }
-  complete(scene, number, heads, manyRuns ? kLongBranch : kShortBranch, rng);
+  complete(scene, number, heads, rng);
   return scene;
 }
 
@@ -281,7 +284,7 @@ Scene device::manyRequests(Int left, Int heads, std::mt19937 &rng) {
   for (const truth::Request &r : scene.requests)
     scene.keys.push_back({0, r.seqLen});
   scene.what = std::to_string(count) + " requests, left " + std::to_string(left);
-  finish(scene, heads, kShortBranch, rng);
+  finish(scene, heads, rng);
   return scene;
 }
 

@@ -19,6 +19,9 @@ namespace device {
 
 using truth::Int;
 
+/// Entries of a tile that kernels hand over in shared memory; they read further ones elsewhere.
+constexpr Int kManyRuns = 16;
+
 /// Everything that some mask reads; each takes what it declares.
 struct Scene {
   std::vector<truth::Request> requests;
@@ -33,7 +36,9 @@ struct Scene {
   std::vector<int32_t> qBranch;   ///< [token]
   std::vector<int32_t> kBranch;   ///< [request, kStride]
   Int kStride = 0;
-  std::string what; ///< for reports
+  bool manyRuns = false; ///< every tile has more than kManyRuns runs of key blocks, if it is a mask
+                         ///< by branches
+  std::string what;      ///< for reports
 
   Int tokens() const;
 };
@@ -54,8 +59,7 @@ const Family *familyOf(const std::string &kernel);
 Scene randomScene(int number, Int heads, std::mt19937 &rng);
 
 /// As randomScene, with queries for exactly `tiles` query tiles of `queryTile` rows.
-/// With `manyRuns`, keys of another 4000 positions whose branches are long: a tile has more runs of
-/// key blocks than go through the queue of a kernel.
+/// With `manyRuns` the scene is one of those; `number` then has to ask for all keys.
 Scene smallScene(int number, Int heads, Int tiles, Int queryTile, bool manyRuns, std::mt19937 &rng);
 
 /// 1 to 64 requests with up to 64 ranges and a window of `left`.

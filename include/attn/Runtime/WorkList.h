@@ -48,6 +48,9 @@ struct WorkListView {
         parts(list.parts), counts(list.counts) {}
 };
 
+/// Whether cuts lie in the batch, from 0 to numTokens, and ascend.
+core::Status checkCuts(const core::BatchShape &shape, Span<const int64_t> cuts);
+
 /// Work items [begin, end).
 struct WorkSlice {
   int64_t begin = 0, end = 0;

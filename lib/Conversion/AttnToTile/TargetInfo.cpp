@@ -29,8 +29,8 @@ using namespace attn;
 // of ptxas's instruction order. Off where row groups need different blocks, as each would wait for
 // the other's.
 //
-// 64: 192 x 128 is 13 % over two warpgroups with 128 x 192 (before). Code per
-// element spills with three warpgroups (132 bytes for ALiBi), so it gets two.
+// 64: 192 x 128 is 13 % over two warpgroups with 128 x 192 (before). Code per element spills with
+// three warpgroups (132 bytes for ALiBi), so it gets two.
 //
 // 128: 176 keys are equal at long sequences and 2 to 3 % behind at 4096 (before). Q in registers:
 // dense 0.923 -> 1.003 of FlashAttention-3 (before), 3.07 -> 2.99 ms with turns. Lazy rescale loses

@@ -217,16 +217,6 @@ attn_status capi::requireExactLengths(const attn_plan &plan) {
   return status ? ATTN_OK : attn_status(Failure(ATTN_UNSUPPORTED, status.message()));
 }
 
-/// Where runs of a part may begin and end.
-static std::optional<std::string> checkCuts(const attn_batch &batch, int64_t tokens) {
-  for (int64_t i = 0; i < batch.num_cuts; ++i)
-    if (const int64_t least = i ? batch.cuts[i - 1] : 0;
-        batch.cuts[i] < least || batch.cuts[i] > tokens)
-      return "cuts[" + std::to_string(i) + "] is " + std::to_string(batch.cuts[i]) +
-             ", expected a token from " + std::to_string(least) + " to " + std::to_string(tokens);
-  return std::nullopt;
-}
-
 static attn_status prepare(attn_plan &plan, const attn_batch &batch,
                            const attn_workspace *workspace, void *stream) {
   const PlanSettings &settings = plan.settings;
@@ -247,8 +237,9 @@ static attn_status prepare(attn_plan &plan, const attn_batch &batch,
     return Failure(ATTN_TOO_LARGE, "the batch has " + std::to_string(tokens) +
                                        " tokens, the plan allows max_tokens " +
                                        std::to_string(settings.maxTokens));
-  if (auto fault = checkCuts(batch, tokens))
-    return Failure(ATTN_INVALID_BATCH, *fault);
+  const rt::Span<const int64_t> cuts = {batch.cuts, batch.num_cuts};
+  if (core::Status status = rt::checkCuts(plan.bound.batch.shape, cuts); !status)
+    return Failure(ATTN_INVALID_BATCH, status.message());
   if (isCuda && workspace)
     return takesNoWorkspace();
   core::Range *rows = nullptr;
@@ -262,8 +253,7 @@ static attn_status prepare(attn_plan &plan, const attn_batch &batch,
     plan.tables =
         rt::NativeTables(settings.kernel->spec, plan.runner->binary(), plan.bound.batch, rows);
   if (isCuda)
-    if (attn_status status = prepareCuda(plan, {batch.cuts, batch.num_cuts}, stream);
-        status != ATTN_OK)
+    if (attn_status status = prepareCuda(plan, cuts, stream); status != ATTN_OK)
       return status;
   plan.isPrepared = true;
   return ATTN_OK;

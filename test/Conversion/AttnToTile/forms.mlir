@@ -31,6 +31,13 @@
 // CHECK: tile.wait %[[Q]]
 // CHECK: %[[F:.*]] = tile.load_operand %[[Q]]
 // CHECK-NEXT: tile.release %[[Q]]
+// Entries are in the queue, but for those past the 16th.
+// CHECK: %[[C16:.*]] = arith.constant 16 : i32
+// CHECK: %[[INQUEUE:.*]] = arith.cmpi slt, %{{.*}}, %[[C16]] : i32
+// CHECK-NEXT: %{{.*}} = scf.if %[[INQUEUE]]
+// CHECK: tile.read %{{.*}} of %[[N]]
+// CHECK: } else {
+// CHECK: llvm.load {{.*}} -> vector<4xi32>
 // A group waits for blocks it skips before it hands them back.
 // CHECK: tile.wait %[[K]]
 // CHECK-NEXT: tile.release %[[K]]

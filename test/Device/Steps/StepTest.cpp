@@ -75,7 +75,7 @@ private:
 /// Random batches of one kernel.
 class Batches {
 public:
-  Batches(const KernelSpec &spec, const Limits &limits) : spec(spec), limits(limits) {
+  Batches(const KernelSpec &spec, const Limits &limits) : limits(limits) {
     input.allowPartialRanges = true;
     input.pageSize = limits.pageSize;
     for (const ParamDecl &decl : spec.program.params) {
@@ -148,7 +148,6 @@ private:
     return std::uniform_int_distribution<int64_t>(lo, hi)(random);
   }
 
-  const KernelSpec &spec;
   const Limits limits;
   std::mt19937 random{5};
   std::vector<float> slopes;

@@ -285,9 +285,9 @@ TEST_F(CApiCuda, Parts) {
   };
   const int64_t descending[2] = {8, 5}, far[2] = {8, 15};
   batch.batch.cuts = descending;
-  EXPECT_EQ(refused(ATTN_INVALID_BATCH), "cuts[1] is 5, expected a token from 8 to 14");
+  EXPECT_EQ(refused(ATTN_INVALID_BATCH), "cut 1 is at token 5, expected 8 to 14");
   batch.batch.cuts = far;
-  EXPECT_EQ(refused(ATTN_INVALID_BATCH), "cuts[1] is 15, expected a token from 8 to 14");
+  EXPECT_EQ(refused(ATTN_INVALID_BATCH), "cut 1 is at token 15, expected 8 to 14");
   batch.batch.cuts = nullptr;
   EXPECT_EQ(refused(ATTN_INVALID_ARGUMENT), "attn_batch: cuts is null");
   batch.batch.num_cuts = -1;
