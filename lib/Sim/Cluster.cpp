@@ -5,6 +5,8 @@
 #include "Handlers.h"
 #include "Machine.h"
 
+#include <algorithm>
+
 using namespace attn::sim;
 
 using PolicyKind = Policy::Kind;
@@ -150,16 +152,19 @@ void Cluster::run() {
   }
 }
 
+std::string Cluster::positions() const {
+  std::string text;
+  for (const Warp *warp : warps)
+    if (warp->live)
+      text += (text.empty() ? " " : "; ") + warp->cta->waitText(*warp);
+  return text;
+}
+
 void Cluster::deadlock() {
-  std::string text = "nothing can run:";
-  const Warp *first = nullptr;
-  for (const Warp *warp : warps) {
-    if (!warp->live)
-      continue;
-    text += (first ? "; " : " ") + warp->cta->waitText(*warp);
-    first = first ? first : warp;
-  }
-  first->cta->fail(Report::Kind::Deadlock, first->index, grid.program.code[first->pc].line, text);
+  const Warp *first =
+      *std::find_if(warps.begin(), warps.end(), [](Warp *warp) { return warp->live; });
+  first->cta->fail(Report::Kind::Deadlock, first->index, grid.program.code[first->pc].line,
+                   "nothing can run:" + positions());
 }
 
 void Cluster::finish() {

@@ -281,15 +281,18 @@ void Cta::runWarp(Warp &warp, uint64_t limit) {
       jump(warp, in, mask, 0);
   }
   const uint64_t before = grid.steps.fetch_add(steps);
-  if (!cluster.stopped && before + steps > grid.launch.maxSteps)
+  if (!cluster.stopped && before + steps > grid.launch.maxSteps && !grid.stop.exchange(true))
     fail(Report::Kind::StepLimit, warp.index, program.code[warp.pc].line,
-         "is still running after " + std::to_string(grid.launch.maxSteps) + " instructions");
+         "is still running after " + std::to_string(grid.launch.maxSteps) +
+             " instructions of the launch:" + cluster.positions());
 }
 
 std::string Cta::waitText(const Warp &warp) const {
   const std::string where = "warp " + std::to_string(warp.index) +
                             (alone() ? "" : " of CTA " + std::to_string(index)) + " at line " +
                             std::to_string(program.code[warp.pc].line);
+  if (warp.runnable())
+    return where;
   switch (warp.wait) {
   case Warp::Wait::Named: {
     const NamedBarrier &barrier = named[warp.waitNamed];

@@ -78,7 +78,7 @@ void Decoder::layoutVariables() {
   for (const PtxVariable &param : kernel.params) {
     end = alignUp(end, param.align);
     program.paramOffsets.push_back(end);
-    symbols[param.name] = {end, Space::Param};
+    symbols[param.name] = {end, Space::Param, param.bytes()};
     end = endOf(end, param);
   }
   program.paramBytes = end;
@@ -93,17 +93,17 @@ void Decoder::layoutVariables() {
         continue;
       }
       shared = alignUp(shared, variable.align);
-      symbols[variable.name] = {kSharedBase + shared, Space::Shared};
+      symbols[variable.name] = {kSharedBase + shared, Space::Shared, variable.bytes()};
       shared = endOf(shared, variable);
     }
   shared = alignUp(shared, dynamicAlign);
   for (const PtxVariable *variable : dynamic)
-    symbols[variable->name] = {kSharedBase + shared, Space::Shared};
+    symbols[variable->name] = {kSharedBase + shared, Space::Shared, 0};
   program.staticShared = shared;
   uint32_t local = 0;
   for (const PtxVariable &variable : kernel.locals) {
     local = alignUp(local, variable.align);
-    symbols[variable.name] = {local, Space::Local};
+    symbols[variable.name] = {local, Space::Local, variable.bytes()};
     local = endOf(local, variable);
   }
   program.localBytes = alignUp(local, 16);
@@ -111,7 +111,7 @@ void Decoder::layoutVariables() {
   program.globalBytes = layoutGlobals(module, offsets);
   for (size_t i = 0; i < offsets.size(); ++i)
     symbols[module.globals[i].name] = {reinterpret_cast<uint64_t>(globals) + offsets[i],
-                                       Space::Global};
+                                       Space::Global, module.globals[i].bytes()};
 }
 
 /// Numbers the registers that products use: those are watched.
@@ -180,6 +180,7 @@ void Decoder::instruction(const PtxInstruction &from) {
   Instr in;
   in.line = from.line;
   problem.clear();
+  problemKind = Report::Kind::Unsupported;
   if (from.guard >= 0) {
     in.guard = registerOffset[from.guard];
     in.guardNegated = from.guardNegated;
@@ -192,7 +193,7 @@ void Decoder::instruction(const PtxInstruction &from) {
   if (problem.empty())
     return;
   Report report;
-  report.kind = Report::Kind::Unsupported;
+  report.kind = problemKind;
   report.line = from.line;
   report.text = "line " + std::to_string(from.line) + ": " + from.mnemonic() + ": " + problem;
   unsupported.push_back(std::move(report));

@@ -13,6 +13,13 @@
 
 namespace attn::sim {
 
+/// A variable that instructions may name. `bytes`: 0 where its size is the launch's.
+struct Symbol {
+  uint64_t address = 0;
+  Space space = Space::Generic;
+  int64_t bytes = 0;
+};
+
 class Decoder {
 public:
   Decoder(const PtxModule &module, const PtxKernel &kernel, const uint8_t *globals,
@@ -63,15 +70,16 @@ private:
   int32_t source(const PtxOperand &operand, PtxType type);
   int32_t destination(const PtxOperand &operand, PtxType type);
   int32_t predicate(const PtxOperand &operand, bool &negated);
-  /// An address in brackets; `mustBeWide`: of 64 bits, as those of global memory.
-  bool address(const PtxOperand &operand, Address &to, bool mustBeWide = false);
+  /// An address in brackets; `mustBeWide`: of 64 bits, as those of global memory. Where it names a
+  /// variable, `bytes` from there on must lie inside of it.
+  bool address(const PtxOperand &operand, Address &to, bool mustBeWide = false, int64_t bytes = 1);
   int64_t integer(const PtxOperand &operand, int64_t low, int64_t high);
   void list(Instr &in, const List &operands, PtxType type, bool isDestination);
   bool operands(const PtxInstruction &from, size_t low, size_t high);
   int32_t special(const std::string &name);
   /// `isShared`: an address in shared memory, which is another one in every CTA of a cluster.
   int32_t constant(uint64_t value, bool wide, bool isShared = false);
-  bool symbol(const std::string &name, uint64_t &value, Space &space);
+  const Symbol *symbol(const std::string &name);
   bool isWide(int32_t reg) const { return wide[reg]; }
   void fail(const std::string &why);
 
@@ -81,11 +89,12 @@ private:
   std::vector<Report> &unsupported;
   Program program;
   std::string problem;
+  Report::Kind problemKind = Report::Kind::Unsupported;
   std::vector<int32_t> registerOffset;
   std::vector<uint8_t> wide;
   std::map<std::tuple<uint64_t, bool, bool>, int32_t> constantAt;
   std::map<std::string, int32_t> specialAt;
-  std::map<std::string, std::pair<uint64_t, Space>> symbols;
+  std::map<std::string, Symbol> symbols;
   std::map<int32_t, int32_t> tracked; ///< registers of products, numbered
 };
 

@@ -53,6 +53,8 @@ struct MemoryForm {
   int vector = 1;
   PtxType type = PtxType::B32;
   bool hint = false;
+
+  int64_t bytes() const { return vector * byteSize(type); }
 };
 
 /// Modifiers of ld and st; false: one is unknown.
@@ -93,7 +95,8 @@ void Decoder::load(const PtxInstruction &from, Instr &in) {
   in.cls = Class::Load;
   if (!parseForm(from, in, form, bad))
     return fail("unknown modifier '" + bad + "'");
-  if (!operands(from, 2 + form.hint, 2 + form.hint) || !address(from.operands[1], in.at))
+  if (!operands(from, 2 + form.hint, 2 + form.hint) ||
+      !address(from.operands[1], in.at, false, form.bytes()))
     return;
   const PtxOperand &to = from.operands[0];
   in.run = executeLoad;
@@ -115,7 +118,8 @@ void Decoder::store(const PtxInstruction &from, Instr &in) {
     return fail("unknown modifier '" + bad + "'");
   if (in.space == Space::Param)
     return fail("a kernel parameter cannot be written");
-  if (!operands(from, 2 + form.hint, 2 + form.hint) || !address(from.operands[0], in.at))
+  if (!operands(from, 2 + form.hint, 2 + form.hint) ||
+      !address(from.operands[0], in.at, false, form.bytes()))
     return;
   const PtxOperand &value = from.operands[1];
   in.run = executeStore;
@@ -156,7 +160,7 @@ void Decoder::atomic(const PtxInstruction &from, Instr &in) {
     return fail("operation on floats");
   const bool returns = from.opcode == "atom";
   const size_t count = (op == static_cast<int>(AtomicOp::Cas) ? 3 : 2) + returns;
-  if (!operands(from, count, count) || !address(from.operands[returns], in.at))
+  if (!operands(from, count, count) || !address(from.operands[returns], in.at, false, bytes))
     return;
   in.run = executeAtomic;
   in.kind = static_cast<uint8_t>(op);

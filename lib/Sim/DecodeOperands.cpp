@@ -39,15 +39,12 @@ int32_t Decoder::special(const std::string &name) {
   return found->second;
 }
 
-bool Decoder::symbol(const std::string &name, uint64_t &value, Space &space) {
+const Symbol *Decoder::symbol(const std::string &name) {
   auto found = symbols.find(name);
-  if (found == symbols.end()) {
-    fail("unknown name '" + name + "'");
-    return false;
-  }
-  value = found->second.first;
-  space = found->second.second;
-  return true;
+  if (found != symbols.end())
+    return &found->second;
+  fail("unknown name '" + name + "'");
+  return nullptr;
 }
 
 int32_t Decoder::source(const PtxOperand &operand, PtxType type) {
@@ -79,13 +76,12 @@ int32_t Decoder::source(const PtxOperand &operand, PtxType type) {
       fail("float of " + std::to_string(operand.number) + " bits");
     return constant(static_cast<uint64_t>(operand.value), needsWide);
   case Kind::Symbol: {
-    uint64_t value = 0;
-    Space space;
-    if (!symbol(operand.text, value, space))
+    const Symbol *of = symbol(operand.text);
+    if (!of)
       return kNoOperand;
-    if (byteSize(type) < 4 || (space == Space::Global && !needsWide))
+    if (byteSize(type) < 4 || (of->space == Space::Global && !needsWide))
       fail("address in a narrow register");
-    return constant(value, needsWide, space == Space::Shared);
+    return constant(of->address, needsWide, of->space == Space::Shared);
   }
   default:
     fail("operand of an unexpected form");
@@ -121,7 +117,7 @@ int32_t Decoder::predicate(const PtxOperand &operand, bool &negated) {
   return registerOffset[operand.number];
 }
 
-bool Decoder::address(const PtxOperand &operand, Address &to, bool mustBeWide) {
+bool Decoder::address(const PtxOperand &operand, Address &to, bool mustBeWide, int64_t bytes) {
   if (operand.kind != Kind::Memory) {
     fail("expected an address in brackets");
     return false;
@@ -136,13 +132,21 @@ bool Decoder::address(const PtxOperand &operand, Address &to, bool mustBeWide) {
       fail("address of 32 bits, expected 64");
     return problem.empty();
   }
-  uint64_t value = 0;
-  Space space = Space::Generic;
-  if (!operand.text.empty() && !symbol(operand.text, value, space))
-    return false;
+  Symbol of;
+  if (!operand.text.empty()) {
+    const Symbol *found = symbol(operand.text);
+    if (!found)
+      return false;
+    of = *found;
+    if (of.bytes && (operand.value < 0 || operand.value > of.bytes - bytes)) {
+      problemKind = problem.empty() ? Report::Kind::OutOfBounds : problemKind;
+      fail(std::to_string(bytes) + " bytes from byte " + std::to_string(operand.value) + " of '" +
+           operand.text + "', which has " + std::to_string(of.bytes));
+    }
+  }
   to.wide = true;
-  to.base = constant(value, true, space == Space::Shared);
-  return true;
+  to.base = constant(of.address, true, of.space == Space::Shared);
+  return problem.empty();
 }
 
 int64_t Decoder::integer(const PtxOperand &operand, int64_t low, int64_t high) {

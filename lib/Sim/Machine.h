@@ -256,6 +256,8 @@ struct Cluster {
   void checkBarrier();
   /// Live lanes that have not arrived at it.
   int64_t missing() const;
+  /// Where each warp is, and what it waits for.
+  std::string positions() const;
 
 private:
   /// Lets a copy take effect because nobody can run; false: there is none.

@@ -116,6 +116,11 @@ def check(test):
     test.expect("nothing scheduled", test.artifact(KERNEL), empty, ["--check"], 0, "check: 0 rows.*ok", "")
     test.expect("policy", test.artifact(KERNEL), plain, ["--sim-policy=random:-1"], 2, "",
                 "^attn-run: error: --sim-policy: policy 'random:-1', expected earliest, latest or")
+    test.expect("steps", test.artifact(KERNEL), plain, ["--sim-steps=5000", "--threads=1"], 1, "1 reports",
+                r"^attn-run: step-limit: line \d+: warp \d+ of CTA \d+ is still running after 5000 instructions of "
+                r"the launch: warp \d+ at line \d+.*; warp \d+")
+    test.expect("no steps", test.artifact(KERNEL), plain, ["--sim-steps=0"], 2, "",
+                "^attn-run: error: --sim-steps: expected a number from 1 to ")
 
     none = test.path("none")
     test.expect("products without a wait",

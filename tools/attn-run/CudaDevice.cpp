@@ -63,11 +63,11 @@ Result<CudaRunner> CudaRunner::create(const Artifact &artifact, const Kernel &ke
 }
 
 Result<CudaRunner> CudaRunner::createSimulated(const Artifact &artifact, const Kernel &kernel,
-                                               const sim::Policy &policy, unsigned threads,
-                                               SimReport &report) {
+                                               const SimOptions &options, SimReport &report) {
   simdriver::State &state = simdriver::state();
-  state.policy = policy;
-  state.threads = threads;
+  state.policy = options.policy;
+  state.threads = options.threads;
+  state.maxSteps = options.maxSteps;
   state.launched = [&report](const sim::Outcome &outcome) {
     report.reports = outcome.reports;
     report.counters = outcome.counters;

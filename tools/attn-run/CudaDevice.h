@@ -35,6 +35,13 @@ struct CudaReport {
   core::TileCounters expected{}; ///< by its work list
 };
 
+/// How the simulator runs.
+struct SimOptions {
+  sim::Policy policy;
+  unsigned threads = 1;
+  uint64_t maxSteps = 0; ///< warp instructions of a launch; 0: the simulator's own limit
+};
+
 /// What the simulator says about a run.
 struct SimReport {
   std::vector<sim::Report> reports; ///< empty: nothing is wrong
@@ -49,8 +56,7 @@ public:
   /// `report` is filled in by runs and must outlive the runner; there is one such runner at a time.
   static core::Result<CudaRunner> createSimulated(const core::Artifact &artifact,
                                                   const core::Kernel &kernel,
-                                                  const sim::Policy &policy, unsigned threads,
-                                                  SimReport &report);
+                                                  const SimOptions &options, SimReport &report);
 
   /// "NVIDIA H200, cubin, 168 registers, 0 bytes of local memory".
   std::string describe() const;

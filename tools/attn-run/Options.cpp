@@ -60,6 +60,9 @@ kernel, builds the tables the kernel reads, runs it, and checks or times it if a
                      pairs that the mask keeps
   --sim-policy WHEN  when the simulator lets asynchronous operations complete: earliest (default),
                      latest, or random:SEED; refused with another device
+  --sim-steps N      warp instructions that a launch in the simulator may take, all CTAs together
+                     (default 2^34): a kernel that loops for ever ends there with a report; refused
+                     with another device
   --threads N        threads of the cpu device and of the simulator (default: all); refused with
                      another device
   --help, --version
@@ -89,7 +92,8 @@ enum OptionId {
   kBench,
   kSeed,
   kThreads,
-  kSimPolicy
+  kSimPolicy,
+  kSimSteps
 };
 
 /// In the order of OptionId.
@@ -106,6 +110,7 @@ const option kLongOptions[] = {
     {"seed", required_argument, nullptr, kSeed},
     {"threads", required_argument, nullptr, kThreads},
     {"sim-policy", required_argument, nullptr, kSimPolicy},
+    {"sim-steps", required_argument, nullptr, kSimSteps},
     {nullptr, 0, nullptr, 0},
 };
 
@@ -184,6 +189,13 @@ Status apply(int id, const char *value, Options &options) {
     options.policyGiven = true;
     break;
   }
+  case kSimSteps: {
+    Result<uint64_t> steps = parseNumber("--sim-steps", value, 1, uint64_t(1) << 62);
+    if (!steps)
+      return steps.takeError();
+    options.simSteps = *steps;
+    break;
+  }
   }
   return {};
 }
@@ -226,6 +238,9 @@ Result<Options> run::parseOptions(int argc, char **argv) {
   if (options.policyGiven && options.device != Device::Sim)
     return Error{std::string("--sim-policy: device '") + toString(options.device) +
                  "' has no policy, expected device 'sim'"};
+  if (options.simSteps && options.device != Device::Sim)
+    return Error{std::string("--sim-steps: device '") + toString(options.device) +
+                 "' counts no instructions, expected device 'sim'"};
   if (options.bench && options.device == Device::Sim)
     return Error{"--bench: device 'sim' says nothing about the time a GPU takes, expected another "
                  "device"};

@@ -33,6 +33,7 @@ struct Options {
   sim::Policy policy;   ///< of the simulator
   std::string policyText = "earliest";
   bool policyGiven = false;
+  uint64_t simSteps = 0; ///< warp instructions of a launch; 0: the simulator's own limit
 };
 
 /// Reads the command line; an error names the option.

@@ -279,8 +279,8 @@ Result<bool> run::runSession(const Options &options) {
   }
   SimReport sim;
   if (options.device == Device::Sim) {
-    Result<CudaRunner> created =
-        CudaRunner::createSimulated(*artifact, **kernel, options.policy, hostThreads(options), sim);
+    Result<CudaRunner> created = CudaRunner::createSimulated(
+        *artifact, **kernel, {options.policy, hostThreads(options), options.simSteps}, sim);
     if (!created)
       return created.takeError();
     cuda = std::move(*created);

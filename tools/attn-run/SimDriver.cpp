@@ -203,6 +203,8 @@ static int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsign
   launch.policy = state.policy;
   launch.policy.seed += 1000003 * state.launches++;
   launch.threads = state.threads;
+  if (state.maxSteps)
+    launch.maxSteps = state.maxSteps;
   core::Result<sim::Outcome> outcome = sim::run(launch);
   if (!outcome)
     return fail(kInvalidValue, outcome.message());

@@ -18,6 +18,7 @@ namespace attn::simdriver {
 struct State {
   sim::Policy policy; ///< of the first launch; random ones differ from launch to launch
   unsigned threads = 1;
+  uint64_t maxSteps = 0;   ///< 0: the simulator's own limit
   std::string replacement; ///< PTX to take instead of what a module holds; empty: none
   /// Called after every launch that ran.
   std::function<void(const sim::Outcome &)> launched;

@@ -368,6 +368,11 @@ TEST(MachineBarriers, StepLimitAndUnknownInstructions) {
   kernel.body = "FOREVER:\nbra FOREVER;\n";
   kernel.maxSteps = 10000;
   expectReport(kernel, RK::StepLimit, "bra FOREVER");
+  kernel.threads = 64;
+  const Result endless = run(kernel, {});
+  for (const char *warp : {"warp 0 at line ", "warp 1 at line "})
+    EXPECT_NE(endless.text().find(warp), std::string::npos) << endless.text();
+  kernel.threads = 32;
   kernel.body = "add.s32 %r0, %t, 1;\nclusterlaunchcontrol.frobnicate.b32 %r0, %t;\nadd.wrong.s32 "
                 "%r0, %t, 1;\n";
   const Result result = run(kernel, {});

@@ -277,6 +277,18 @@ TEST(MachineHazards, Bounds) {
   expectReport(kernel, RK::Misaligned, "ld.global");
   kernel.body = "ld.param.u64 %d0, [in+16];\n";
   expectReport(kernel, RK::OutOfBounds, "ld.param.u64 %d0");
+  // A name with an offset reaches no other variable, even where one follows.
+  for (const char *line :
+       {"ld.param.u64 %d0, [in+8];", "ld.param.u32 %r0, [in+6];", "ld.param.u32 %r0, [out+-4];",
+        ".shared .b32 one, two;\nst.shared.b32 [one+4], 1;",
+        ".local .b8 four[4], more[4];\nld.local.v2.b16 {%r0, %r1}, [four+2];"}) {
+    kernel.body = std::string(line) + "\n";
+    const Result result = run(kernel, {});
+    EXPECT_TRUE(result.has(RK::OutOfBounds)) << line << result.text();
+    EXPECT_FALSE(result.finished) << line;
+  }
+  kernel.body = "ld.param.u32 %r0, [in+4];\nld.param.v2.u32 {%r0, %r1}, [out];\n";
+  expectClean(kernel);
   kernel.body = kInit + replaced(replaced(kLoad, "[%s]", "[%bar]"), "1024;", "1024;");
   expectReport(kernel, RK::OutOfBounds, "cp.async.bulk");
 }
