@@ -41,10 +41,6 @@ public:
     count += number;
     return count <= memory.size ? memory.data + count - number : nullptr;
   }
-  void replaceLast(const T &value) {
-    if (count <= memory.size)
-      memory[count - 1] = value;
-  }
   bool isFull() const { return count > memory.size; }
   Span<const T> filled() const { return {memory.data, count}; }
 
@@ -161,12 +157,19 @@ void WorkListBuilder::Impl::addEntry(Interval blocks, uint32_t groupClasses, int
       last.classes == groupClasses &&
       last.keyBegin + last.blocks * size == classes.firstKey(blocks.lo)) {
     last.blocks += static_cast<int32_t>(blocks.size());
-    entries.replaceLast(last);
+    if (!entries.isFull())
+      entries.memory.data[entries.count - 1].blocks = last.blocks;
     return;
   }
-  last = {static_cast<int32_t>(classes.firstKey(blocks.lo)), static_cast<int32_t>(blocks.size()),
-          groupClasses, bitmap};
-  entries.add(last);
+  const auto keyBegin = static_cast<int32_t>(classes.firstKey(blocks.lo));
+  const auto count = static_cast<int32_t>(blocks.size());
+  last = {keyBegin, count, groupClasses, bitmap};
+  if (TileEntry *entry = entries.next()) {
+    entry->keyBegin = keyBegin;
+    entry->blocks = count;
+    entry->classes = groupClasses;
+    entry->visible = bitmap;
+  }
 }
 
 /// Blocks with one class a group.

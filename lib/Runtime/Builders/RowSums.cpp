@@ -31,7 +31,7 @@ void RowSums::start(Interval of) {
   some.clear();
   every.clear();
   open = Interval::none();
-  common = keys;
+  common = of;
   isSplit = false;
   hasRows = false;
 }

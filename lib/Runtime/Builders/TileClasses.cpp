@@ -16,13 +16,21 @@ static inline void append(std::vector<ClassRun> &runs, Interval blocks, GroupCla
   if (!runs.empty() && runs.back().blocks.hi == blocks.lo && runs.back().cls == cls)
     runs.back().blocks.hi = blocks.hi;
   else
-    runs.push_back({blocks, cls});
+    runs.emplace_back(blocks.lo, blocks.hi, cls);
+}
+
+/// The least n with 2^n >= `value`.
+static int ceilLog2(int64_t value) {
+  int n = 0;
+  while ((int64_t(1) << n) < value)
+    ++n;
+  return n;
 }
 
 TileClasses::TileClasses(const MaskProgram &program, const CudaLaunch &launch, TilePlan plan)
     : program(program), numGroups(launch.groups), size(launch.keyTile),
-      size32(static_cast<uint32_t>(launch.keyTile)), plan(plan),
-      perHead(program.mask >= 0 && dependence(program, program.mask).h), terms(program),
+      shift(31 + ceilLog2(launch.keyTile)), perKey(((uint64_t(1) << shift) + size - 1) / size),
+      plan(plan), perHead(program.mask >= 0 && dependence(program, program.mask).h), terms(program),
       sums(launch.groups), groups(launch.groups), rowSome(launch.groups), rowEvery(launch.groups),
       keptOf(launch.groups), inAllOf(launch.groups) {
   firstKeys.resize(size + 1);
@@ -137,11 +145,11 @@ void TileClasses::makeRuns(int64_t group, const KeyRuns &some, const KeyRuns &ev
     if (full.lo >= full.hi)
       full = {visited.hi, visited.hi};
     if (visited.lo < full.lo)
-      runs.push_back({{visited.lo, full.lo}, kGroupPartial});
+      runs.emplace_back(visited.lo, full.lo, kGroupPartial);
     if (full.lo < full.hi)
-      runs.push_back({full, kGroupFull});
+      runs.emplace_back(full.lo, full.hi, kGroupFull);
     if (full.hi < visited.hi)
-      runs.push_back({{full.hi, visited.hi}, kGroupPartial});
+      runs.emplace_back(full.hi, visited.hi, kGroupPartial);
     return;
   }
   size_t next = 0;
@@ -255,6 +263,14 @@ void TileClasses::classifySoundly(const QueryTile &tile) {
   }
 }
 
+/// Whether the bitmap has all keys of a block.
+bool TileClasses::hasAll(const KeyBitmap &bits) const {
+  uint32_t missing = 0;
+  for (size_t word = 0; word < bits.size(); ++word)
+    missing |= bits[word] ^ firstKeys[size][word];
+  return missing == 0;
+}
+
 bool TileClasses::seesAll(const QueryTile &tile, int64_t block, KeyBitmap &bits) {
   const int64_t first = firstKey(block);
   const Interval live{std::max(first, tile.keys.lo), std::min(first + size, tile.keys.hi)};
@@ -272,7 +288,7 @@ bool TileClasses::seesAll(const QueryTile &tile, int64_t block, KeyBitmap &bits)
           add(k, k + 1);
           break;
         }
-    return bits == firstKeys[size];
+    return hasAll(bits);
   }
   for (int64_t g = 0; g < numGroups; ++g) {
     const KeyRuns &runs = *keptOf[g];
@@ -286,5 +302,5 @@ bool TileClasses::seesAll(const QueryTile &tile, int64_t block, KeyBitmap &bits)
         add(std::max(run->lo, live.lo), std::min(run->hi, live.hi));
     }
   }
-  return bits == firstKeys[size];
+  return hasAll(bits);
 }

@@ -23,6 +23,10 @@ namespace attn::rt {
 
 /// Consecutive key blocks of one class.
 struct ClassRun {
+  /// For emplace_back: a run that is copied as a whole just after its parts were stored waits for
+  /// them.
+  ClassRun(int64_t lo, int64_t hi, core::GroupClass cls) : blocks{lo, hi}, cls(cls) {}
+
   core::Interval blocks;
   core::GroupClass cls;
 };
@@ -105,6 +109,7 @@ private:
   void chooseAnchor();
   std::pair<int64_t, int64_t> costOf(int64_t candidate);
 
+  bool hasAll(const KeyBitmap &bits) const;
   core::MaskEvaluator &evaluator();
   core::Interval groupRows(const QueryTile &tile, int64_t group) const {
     const int64_t lo = tile.queries.lo + group * core::kGroupRows;
@@ -112,14 +117,18 @@ private:
   }
   // Keys of a launch are not negative and lie below 2^30; block -1 may hold some of them.
   int64_t blockOf(int64_t key) const {
-    return int64_t(static_cast<uint32_t>(key + size - anchor) / size32) - 1;
+    return static_cast<int64_t>(uint64_t(key + size - anchor) * perKey >> shift) - 1;
   }
   int64_t blockAfter(int64_t key) const { return blockOf(key + size - 1); }
 
   const core::MaskProgram &program;
   const int64_t numGroups;
   const int64_t size;
-  const uint32_t size32;
+  /// n * perKey >> shift is n / size for n < 2^31, in a third of the time: perKey is 2^shift /
+  /// size, rounded up, and 2^(shift - 31) the least power of two that is no less than `size`. What
+  /// n * perKey / 2^shift has too much is then below 1 / size.
+  const int shift;
+  const uint64_t perKey;
   const core::TilePlan plan;
   const bool perHead;
   RowTerms terms;
