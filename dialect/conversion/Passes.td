@@ -30,8 +30,8 @@ def ConvertAttnToTilePass : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     mask code only in partial blocks.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
-                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
-                           "::attn::tile::TileDialect"];
+                           "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect",
+                           "::mlir::scf::SCFDialect", "::attn::tile::TileDialect"];
   let options = [
     Option<"target", "target", "std::string", "\"sm_90a\"", "GPU target">,
     Option<"countTiles", "count-tiles", "bool", "false", "count visited tiles into TileCounters">

@@ -201,8 +201,9 @@ typedef struct attn_batch {
   const int32_t *seq_lens;         /* [num_reqs] */
   const int32_t *context_lens;     /* optional [num_reqs]; default seq_len - query_len */
   const uint8_t *seq_len_is_bound; /* optional [num_reqs]; 1: seq_lens[b] is only an upper bound and
-                                      the exact length is on the device. Of decode rows, which then
-                                      have to lie outside every range; so far on "none" only */
+                                      the exact length is on the device (attn_run_args.
+                                      device_seq_lens). Of decode rows, which then have to lie
+                                      outside every range; on "cuda" and "none" */
   const uint8_t *is_prefilling;    /* optional [num_reqs] */
   const int32_t *key_begin;        /* optional [num_reqs]; keys covered, default [0, seq_len) */
   const int32_t *key_end;
@@ -288,6 +289,8 @@ typedef struct attn_plan_options {
   int64_t (*heap_allocations)(void); /* optional, with ATTN_PLAN_STRICT: how often this thread has
                                         allocated so far */
   int64_t max_cuts;                  /* cuda, with ATTN_PLAN_FIXED: attn_batch.num_cuts at most */
+  int64_t max_slack; /* cuda, with ATTN_PLAN_FIXED: of rows with seq_len_is_bound, seq_len less
+                        seq_len_least at most */
 } attn_plan_options;
 
 /* Bytes that attn_plan_options.workspace takes on cuda, or attn_plan_prepare's workspace on the
@@ -371,6 +374,10 @@ typedef struct attn_run_args {
   /* cuda, contiguous K and V, optional: slots of both tensors. Needed where a run is captured, as
    * later batches may have more keys; else those of the batch. */
   int64_t kv_slots;
+  /* cuda: int32 [num_reqs] in device memory, the lengths of all requests; those of rows with
+   * seq_len_is_bound are read when the kernel runs, and lie from seq_len_least to seq_lens[b]. Null
+   * if the batch has no such row; needed where a run is captured, if later batches have. */
+  const int32_t *device_seq_lens;
 } attn_run_args;
 
 /* Computes O and LSE of the rows of the prepared batch; other rows are not written.

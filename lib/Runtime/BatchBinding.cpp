@@ -60,6 +60,9 @@ static Status checkBoundedRow(size_t b, const RequestInput &request) {
                                ", expected seq_len - query_len " +
                                std::to_string(request.seqLen - request.queryLen) +
                                " of a row with seq_len_bound");
+  if (request.keyEnd && *request.keyEnd != request.seqLen)
+    return requestError(b, "key_end is " + std::to_string(*request.keyEnd) + ", expected seq_len " +
+                               std::to_string(request.seqLen) + " of a row with seq_len_bound");
   return {};
 }
 
@@ -96,8 +99,9 @@ static Status checkRequest(size_t b, const RequestInput &request, int64_t contex
 
 static Status bindShape(const BatchInput &input, BoundBatch &bound) {
   BatchShape &shape = bound.batch.shape;
-  for (std::vector<int64_t> *numbers : {&shape.queryStartLoc, &shape.seqLen, &shape.contextLen,
-                                        &shape.keyBegin, &shape.keyEnd, &bound.kvStart})
+  for (std::vector<int64_t> *numbers :
+       {&shape.queryStartLoc, &shape.seqLen, &shape.contextLen, &shape.keyBegin, &shape.keyEnd,
+        &bound.kvStart, &shape.leastSeqLen, &shape.mostSeqLen})
     numbers->clear();
   bound.hasSeqLenBound.clear();
   bound.seqLenBound.clear();
@@ -120,6 +124,16 @@ static Status bindShape(const BatchInput &input, BoundBatch &bound) {
     bound.hasSeqLenBound.push_back(request.seqLenBound.has_value());
     bound.seqLenBound.push_back(request.seqLenBound.value_or(request.seqLen));
     bound.isPrefilling.push_back(isPrefilling(request));
+  }
+  const bool hasBounds =
+      std::any_of(input.requests.begin(), input.requests.end(),
+                  [](const RequestInput &r) { return r.seqLenBound.has_value(); });
+  for (size_t b = 0; hasBounds && b < input.requests.size(); ++b) {
+    const RequestInput &request = input.requests[b];
+    const Interval positions = boundedPositions(request);
+    shape.leastSeqLen.push_back(request.seqLenBound ? positions.lo + request.queryLen
+                                                    : request.seqLen);
+    shape.mostSeqLen.push_back(request.seqLenBound ? positions.hi : request.seqLen);
   }
   return {};
 }
@@ -248,8 +262,9 @@ Status BatchBinder::bind(const BatchInput &input, BoundBatch &bound) {
 void BatchBinder::reserve(BoundBatch &bound, int64_t requests, int64_t ranges) const {
   BatchShape &shape = bound.batch.shape;
   const size_t count = static_cast<size_t>(requests) + 1;
-  for (std::vector<int64_t> *numbers : {&shape.queryStartLoc, &shape.seqLen, &shape.contextLen,
-                                        &shape.keyBegin, &shape.keyEnd, &bound.kvStart})
+  for (std::vector<int64_t> *numbers :
+       {&shape.queryStartLoc, &shape.seqLen, &shape.contextLen, &shape.keyBegin, &shape.keyEnd,
+        &bound.kvStart, &shape.leastSeqLen, &shape.mostSeqLen})
     numbers->reserve(count);
   bound.hasSeqLenBound.reserve(count);
   bound.isPrefilling.reserve(count);

@@ -305,6 +305,11 @@ Result<MicroBatch> rt::sliceBatch(const KernelSpec &spec, const BoundBatch &boun
     shape.contextLen.push_back(slice.contextLen);
     shape.keyEnd.push_back(std::min(from.keyEnd[b], slice.seqLen));
     shape.keyBegin.push_back(std::min(from.keyBegin[b], shape.keyEnd.back()));
+    if (!from.mostSeqLen.empty()) {
+      const bool isBound = bound.hasSeqLenBound[b];
+      shape.leastSeqLen.push_back(isBound ? from.leastSeqLen[b] : slice.seqLen);
+      shape.mostSeqLen.push_back(isBound ? from.mostSeqLen[b] : slice.seqLen);
+    }
     micro.bound.kvStart.push_back(bound.kvStart[b]);
     micro.bound.isPrefilling.push_back(bound.isPrefilling[b]);
     micro.bound.hasSeqLenBound.push_back(bound.hasSeqLenBound[b]);

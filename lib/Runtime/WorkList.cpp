@@ -82,7 +82,9 @@ struct TileSums {
 int64_t mostQueryTiles(const BatchShape &shape, int64_t queryTile, Span<const int64_t> cuts) {
   int64_t tiles = cuts.size;
   for (int64_t b = 0; b < shape.numReqs(); ++b)
-    if (const int64_t queries = shape.queryLen(RequestIndex(b)); queries <= queryTile)
+    if (shape.isBound(b))
+      tiles += ceilDiv(shape.queryLen(RequestIndex(b)), std::min(queryTile, kMostBoundRows));
+    else if (const int64_t queries = shape.queryLen(RequestIndex(b)); queries <= queryTile)
       tiles += queries > 0;
     else
       tiles += ceilDiv(queries, queryTile);
@@ -100,7 +102,7 @@ Status checkBatch(const Batch &batch, const WorkListKeys &keys, int64_t queryTil
   if (Status status = checkFits(kName, "number of tokens", shape.numTokens()); !status)
     return status;
   for (int64_t b = 0; keys.kvStart && b < shape.numReqs(); ++b)
-    if (const int64_t end = keys.kvStart[b] + shape.seqLen[b];
+    if (const int64_t end = keys.kvStart[b] + shape.longest(b);
         end > std::numeric_limits<int32_t>::max())
       return checkFits(kName, "row of the last key of request " + std::to_string(b), end);
   return checkFits(kName, "number of work items", queryTiles * batch.numHeads);
@@ -115,10 +117,13 @@ struct WorkListBuilder::Impl {
 
   Status buildTiles(const Batch &batch, const WorkListKeys &keys, Span<const int64_t> cuts);
   void addTiles(const Batch &batch, RequestIndex b, Interval queries, int32_t kvRow);
+  void addBoundTiles(const Batch &batch, RequestIndex b, Interval rows, int32_t kvRow);
   bool addSingleRow(const Batch &batch, RequestIndex b, int32_t kvRow);
   void addTile(const QueryTile &tile, int64_t token, int64_t entryBegin, int32_t kvRow,
                const TileSums &sums, uint64_t heads);
   TileSums buildEntries(const QueryTile &tile);
+  TileSums buildBoundEntries(const QueryTile &tile);
+  TileSums emitRuns(const QueryTile &tile);
   void addSingleRun(Interval run, TileSums &sums);
   void sweepGroups(const QueryTile &tile, TileSums &sums);
   int64_t onlyGroup() const;
@@ -148,6 +153,7 @@ struct WorkListBuilder::Impl {
   TileCounters counts{};
   WorkListSizes sizes;
   int64_t firstEntry = 0; ///< of the tile being built
+  bool isBound = false;   ///< its bitmaps are written by the kernel
   TileEntry last{};       ///< its entry added last
 };
 
@@ -182,8 +188,8 @@ void WorkListBuilder::Impl::emit(const QueryTile &tile, Interval blocks, uint32_
   if (launch.testsVisible || full)
     return addEntry(blocks, groupClasses, -1);
   for (int64_t block = blocks.lo; block < blocks.hi; ++block) {
-    KeyBitmap bits;
-    if (classes.seesAll(tile, block, bits)) {
+    KeyBitmap bits = {};
+    if (!isBound && classes.seesAll(tile, block, bits)) {
       addEntry({block, block + 1}, groupClasses, -1);
       continue;
     }
@@ -214,6 +220,21 @@ TileSums WorkListBuilder::Impl::buildEntries(const QueryTile &tile) {
   if (tile.keys.empty())
     return sums;
   classes.classify(tile);
+  return emitRuns(tile);
+}
+
+TileSums WorkListBuilder::Impl::buildBoundEntries(const QueryTile &tile) {
+  firstEntry = entries.count;
+  classes.classifyBound(tile);
+  isBound = true;
+  const TileSums sums = emitRuns(tile);
+  isBound = false;
+  return sums;
+}
+
+/// The entries of a tile whose groups have their classes.
+TileSums WorkListBuilder::Impl::emitRuns(const QueryTile &tile) {
+  TileSums sums;
   for (int64_t g = 0; g < launch.groups; ++g)
     for (const ClassRun &run : classes.runs(g)) {
       sums.counts.visited += run.blocks.size();
@@ -314,6 +335,7 @@ inline void WorkListBuilder::Impl::addTile(const QueryTile &tile, int64_t token,
     header->kvRow = kvRow;
     header->keyBegin = static_cast<int32_t>(tile.keys.lo);
     header->keyEnd = static_cast<int32_t>(tile.keys.hi);
+    header->isBound = 0;
     std::fill(std::begin(header->reserved), std::end(header->reserved), 0);
   }
   counts.loaded += heads * sums.counts.loaded;
@@ -358,6 +380,30 @@ void WorkListBuilder::Impl::addTiles(const Batch &batch, RequestIndex b, Interva
     }
 }
 
+/// The same for rows, by their numbers in the request, whose positions the device alone knows.
+void WorkListBuilder::Impl::addBoundTiles(const Batch &batch, RequestIndex b, Interval rows,
+                                          int32_t kvRow) {
+  const BatchShape &shape = batch.shape;
+  const int64_t tileHeads = classes.isPerHead() ? batch.numHeads : 1;
+  const uint64_t headsOfTile = batch.numHeads / tileHeads;
+  const int64_t tileRows = std::min(launch.queryTile(), kMostBoundRows);
+  for (int64_t row = rows.lo; row < rows.hi; row += tileRows)
+    for (int64_t h = 0; h < tileHeads; ++h) {
+      const QueryTile tile{b,
+                           HeadIndex(h),
+                           {row, std::min(row + tileRows, rows.hi)},
+                           {shape.keyBegin[b.value], shape.mostSeqLen[b.value]}};
+      const int64_t entryBegin = entries.count;
+      const TileSums sums = buildBoundEntries(tile);
+      addTile(tile, shape.queryStartLoc[b.value] + row, entryBegin, kvRow, sums, headsOfTile);
+      if (tiles.isFull())
+        continue;
+      TileHeader &header = tiles.memory.data[tiles.count - 1];
+      header.queryBegin = static_cast<int32_t>(row - shape.queryLen(b));
+      header.isBound = 1;
+    }
+}
+
 Status WorkListBuilder::Impl::buildTiles(const Batch &batch, const WorkListKeys &keys,
                                          Span<const int64_t> cuts) {
   const BatchShape &shape = batch.shape;
@@ -380,18 +426,26 @@ Status WorkListBuilder::Impl::buildTiles(const Batch &batch, const WorkListKeys 
     const auto kvRow = keys.kvStart ? static_cast<int32_t>(keys.kvStart[b]) : 0;
     for (; next < cuts.size && cuts[next] == token; ++next)
       cut(token);
-    if (hasSingleRows && token + 1 == tokenEnd && addSingleRow(batch, RequestIndex(b), kvRow)) {
+    const bool hasBound = shape.isBound(b);
+    if (hasSingleRows && !hasBound && token + 1 == tokenEnd &&
+        addSingleRow(batch, RequestIndex(b), kvRow)) {
       part.keys += shape.keyEnd[b] - shape.keyBegin[b];
       continue;
     }
-    classes.start(RequestIndex(b));
+    if (!hasBound)
+      classes.start(RequestIndex(b));
+    const int64_t firstToken = shape.queryStartLoc[b];
     while (token < tokenEnd) {
       for (; next < cuts.size && cuts[next] == token; ++next)
         cut(token);
       const int64_t end = next < cuts.size ? std::min(cuts[next], tokenEnd) : tokenEnd;
-      const int64_t first = shape.contextLen[b] - shape.queryStartLoc[b];
-      part.keys += shape.keyEnd[b] - shape.keyBegin[b];
-      addTiles(batch, RequestIndex(b), {first + token, first + end}, kvRow);
+      const Interval rows{token - firstToken, end - firstToken};
+      const int64_t first = shape.contextLen[b];
+      part.keys += (hasBound ? shape.longest(b) : shape.keyEnd[b]) - shape.keyBegin[b];
+      if (hasBound)
+        addBoundTiles(batch, RequestIndex(b), rows, kvRow);
+      else
+        addTiles(batch, RequestIndex(b), {first + rows.lo, first + rows.hi}, kvRow);
       token = end;
     }
     if (entries.count > std::numeric_limits<int32_t>::max())
@@ -480,8 +534,9 @@ WorkListSizes WorkListBuilder::mostSizes(const WorkListLimits &limits) const {
   const int64_t queryTile = impl->launch.queryTile();
   const int64_t tileHeads = impl->classes.isPerHead() ? limits.heads : 1;
   // Every request may begin a tile, and so may every cut and every queryTile tokens.
+  const int64_t leastRows = limits.slack ? std::min(queryTile, kMostBoundRows) : queryTile;
   const int64_t queryTiles =
-      std::min(limits.tokens, limits.requests + limits.cuts + limits.tokens / queryTile);
+      std::min(limits.tokens, limits.requests + limits.cuts + limits.tokens / leastRows);
   WorkListSizes sizes;
   sizes.tiles = timesAtMost(queryTiles, tileHeads);
   sizes.work = timesAtMost(queryTiles, limits.heads);
@@ -502,6 +557,14 @@ WorkListSizes WorkListBuilder::mostSizes(const WorkListLimits &limits) const {
   const int64_t runs = terms + 1 + cuts * (terms - 1);
   sizes.bitmaps = impl->launch.testsVisible ? 0 : timesAtMost(pieces, 2 * terms);
   sizes.entries = timesAtMost(pieces, 2 * runs) + sizes.bitmaps;
+  // A row whose length moves: what a term keeps for one length and not for another lies within so
+  // many keys of its ends, every block of which has a bitmap.
+  if (limits.slack > 0) {
+    const int64_t moving = ceilDiv(limits.slack + kMostBoundRows, impl->size) + 2;
+    const int64_t more = timesAtMost(sizes.tiles, timesAtMost(2 * terms, std::min(moving, blocks)));
+    sizes.entries += more;
+    sizes.bitmaps += impl->launch.testsVisible ? 0 : more;
+  }
   return sizes;
 }
 

@@ -71,8 +71,9 @@ void Workload::layOut(std::mt19937 &rng) {
     slots = layout.pageSize;
     int64_t width = 0;
     numPages = 3; // free ones
+    for (size_t b = 0; b < seqLen.size(); ++b)
+      width = std::max(width, rt::livePages(bound.batch.shape.longest(b), slots));
     for (int64_t length : seqLen) {
-      width = std::max(width, rt::livePages(length, slots));
       numPages += rt::livePages(length, slots);
     }
     width += 2;
@@ -201,6 +202,27 @@ private:
 
 } // namespace
 
+/// What the host knows of the batch.
+static Batch hostView(const Batch &batch) {
+  Batch view = batch;
+  BatchShape &shape = view.shape;
+  for (int64_t b = 0; b < shape.numReqs(); ++b)
+    if (shape.isBound(b)) {
+      shape.seqLen[b] = shape.keyEnd[b] = shape.mostSeqLen[b];
+      shape.contextLen[b] = shape.mostSeqLen[b] - shape.queryLen(RequestIndex(b));
+    }
+  return view;
+}
+
+/// The lengths on the device: junk where the host knows them.
+static std::vector<int32_t> deviceLengths(const BatchShape &shape) {
+  std::vector<int32_t> lengths(shape.numReqs() + 1, std::numeric_limits<int32_t>::min());
+  for (int64_t b = 0; b < shape.numReqs(); ++b)
+    if (shape.isBound(b))
+      lengths[b] = static_cast<int32_t>(shape.seqLen[b]);
+  return lengths;
+}
+
 Status Workload::run(const rt::CudaKernel &kernel, rt::CudaPlan &plan) {
   const std::shared_ptr<const rt::CudaDevice> &device = kernel.device();
   Result<rt::CudaOwnStream> stream = rt::CudaOwnStream::create(device);
@@ -230,10 +252,12 @@ Status Workload::run(const rt::CudaKernel &kernel, rt::CudaPlan &plan) {
     operands.numPages = numPages;
   }
   operands.counters = uploads.add(std::vector<uint64_t>(sizeof(TileCounters) / 8, 0));
+  if (!bound.batch.shape.mostSeqLen.empty())
+    operands.seqLens = uploads.add(deviceLengths(bound.batch.shape));
   Status status = uploads.status;
   if (status)
-    status =
-        plan.build(bound.batch, layout.pageSize ? nullptr : bound.kvStart.data(), stream->get());
+    status = plan.build(hostView(bound.batch), layout.pageSize ? nullptr : bound.kvStart.data(),
+                        stream->get());
   if (status)
     status = kernel.launch(plan, operands, stream->get());
   if (status)

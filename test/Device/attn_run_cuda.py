@@ -93,10 +93,12 @@ def check(test):
                 r"them full\n  planned by the host: \1 key blocks loaded, \2 visited by row groups, "
                 r"\3 of them full\n", r"\n  ok\n")
     test.expect("nothing scheduled", test.run(name, empty, "--check"), 0, r"check: 0 rows", r"ok")
-    test.expect("a length that is a bound",
+    test.expect("a length that the device alone knows",
                 test.run(name, test.write("bound.json", {
-                    "requests": [{"query_len": 1, "seq_len": 5, "seq_len_bound": 9}],
-                    "params": {"left": 1}})), 2, r"device 'cuda' needs exact lengths")
+                    "requests": [{"query_len": 1, "seq_len": 5, "seq_len_bound": 9},
+                                 {"query_len": 3, "seq_len": 40, "seq_len_bound": 44,
+                                  "seq_len_least": 30, "is_prefilling": False}],
+                    "params": {"left": 1}}), "--check"), 0, r"check: 16 rows", r"ok")
     broken = test.path("no-driver")
     os.mkdir(broken)
     with open(os.path.join(broken, "libcuda.so.1"), "w", encoding="utf-8"):

@@ -148,6 +148,10 @@ Status DeviceRun::placeInputs(const CudaInputs &inputs) {
         {&operands.pageTable, problem.kv.pageTable,
          static_cast<size_t>(problem.batch->shape.numReqs() * problem.kv.requestStride) *
              sizeof(int32_t)});
+  const BatchShape &shape = problem.batch->shape;
+  const std::vector<int32_t> seqLens(shape.seqLen.begin(), shape.seqLen.end());
+  if (!shape.mostSeqLen.empty())
+    pieces.push_back({&operands.seqLens, seqLens.data(), seqLens.size() * sizeof(int32_t)});
   if (kernel.shape().countsTiles)
     pieces.push_back({&operands.counters, nullptr, sizeof(TileCounters)});
   for (const Piece &piece : pieces) {

@@ -192,8 +192,9 @@ static void scramblePages(PagedCache &cache, const rt::BoundBatch &bound, int64_
                           uint64_t seed) {
   const std::vector<int64_t> &seqLen = bound.batch.shape.seqLen;
   cache.numPages = 1;
+  for (int64_t b = 0; b < bound.batch.shape.numReqs(); ++b)
+    cache.stride = std::max(cache.stride, rt::livePages(bound.batch.shape.longest(b), pageSize));
   for (int64_t length : seqLen) {
-    cache.stride = std::max(cache.stride, rt::livePages(length, pageSize));
     cache.numPages += rt::livePages(length, pageSize);
   }
   std::vector<int32_t> order(cache.numPages);

@@ -43,7 +43,9 @@ enum CudaArg : int64_t {
   kCudaTiles,           ///< TileHeader[]
   kCudaEntries,         ///< TileEntry[]
   kCudaVisible,         ///< uint32[][kVisibleWords]: bit r of a bitmap: some row of the query tile
-                        ///< keeps key r of the block
+                        ///< keeps key r of the block. Those of tiles with TileHeader::isBound are
+                        ///< written by the kernel; where heads share them, by each with the same
+                        ///< bits
   kCudaPageTable,       ///< int32 pages of every request, or null: contiguous
   kCudaPageTableStride, ///< entries a request
   kCudaPageSize,        ///< slots a page; 1 where contiguous
@@ -54,6 +56,8 @@ enum CudaArg : int64_t {
   kCudaNumWork,         ///< work items; at least as many as CTAs
   kCudaClaims,          ///< uint32: work items taken beyond the first of every CTA, 0 between
                         ///< launches
+  kCudaSeqLens, ///< int32 [num_reqs]: keys of the requests whose TileHeader::isBound is set;
+                ///< null if there is none
   kNumCudaArgs
 };
 
@@ -76,15 +80,18 @@ static_assert(sizeof(WorkItem) == 8, "device layout");
 /// One query tile: up to the kernel's queryTile consecutive queries of one request.
 struct TileHeader {
   int32_t request;
-  int32_t queryBegin; ///< absolute position of row 0
+  int32_t queryBegin; ///< absolute position of row 0; isBound: that minus the request's seq_len
   int32_t tokenBegin; ///< packed token of row 0
   int32_t rows;       ///< 1 ... queryTile
   int32_t entryBegin; ///< first TileEntry
   int32_t entryCount; ///< 0: no row keeps any key
   int32_t kvRow;      ///< contiguous K/V: row of key 0
   int32_t keyBegin;   ///< keys of the launch: [keyBegin, keyEnd)
-  int32_t keyEnd;
-  int32_t reserved[3];
+  int32_t keyEnd;     ///< isBound: the largest that it may be
+  int32_t isBound;    ///< 1: seq_len, which is also where the keys end, is known on the device only
+                   ///< (kCudaSeqLens). Entries then hold for every seq_len that it may be: a full
+                   ///< block is full for each, and no key that is kept for one is left out
+  int32_t reserved[2];
 };
 static_assert(sizeof(TileHeader) == 48, "device layout; loaded as three 16-byte vectors");
 
@@ -112,6 +119,8 @@ static_assert(sizeof(TileEntry) == 16, "device layout; loaded as one vector");
 
 /// Rows of a row group: those of one warpgroup's matrix product.
 constexpr int64_t kGroupRows = 64;
+/// Rows of a tile with TileHeader::isBound: the lanes of a warp have one each.
+constexpr int64_t kMostBoundRows = 32;
 /// A bitmap covers one key block.
 constexpr int64_t kMaxKeyTile = 256;
 constexpr int64_t kVisibleWords = kMaxKeyTile / 32;

@@ -25,7 +25,8 @@ struct RequestInput {
   int64_t seqLen = 0;
   std::optional<int64_t> contextLen; ///< default seqLen - queryLen
   /// The largest length of a decode row whose length is known on the device only. Ranges are
-  /// checked against every length up to it; tables are built for seqLen.
+  /// checked against every length up to it. seqLen is one of the lengths it may have: devices that
+  /// take exact lengths alone take that one, a GPU is told the range.
   std::optional<int64_t> seqLenBound;
   std::optional<int64_t> seqLenLeast; ///< of such a row, the smallest; default queryLen
   std::optional<bool> isPrefilling;

@@ -53,6 +53,11 @@ struct CudaOperands {
   int64_t pageSize = 0;
   int64_t numPages = 0; ///< pages of the cache
 
+  /// int32 [num_reqs], of all requests of the batch, read where the host did not know the length
+  /// (BatchShape::isBound); 0 where it knew all of them. Such a length must be one of those that
+  /// the batch says it may have.
+  CudaPointer seqLens = 0;
+
   CudaPointer counters = 0; ///< core::TileCounters, added to; for instrumented kernels
 
   /// The rows to compute; both bounds are cuts of the step (CudaPlan::build) or ends of the batch.

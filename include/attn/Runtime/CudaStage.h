@@ -29,6 +29,9 @@ struct StepLimits {
   int64_t slots = 0;        ///< largest extent of a dimension slot
   int64_t buckets = 0;      ///< and of a dimension bucket
   int64_t cuts = 0;         ///< of the batch, see CudaPlan::build
+  /// Of requests whose length the device alone knows, the largest length less the smallest. 0:
+  /// there are none.
+  int64_t slack = 0;
 };
 
 /// Memory of the caller's. It must be aligned to kCudaStageAlignment and stay while the plan does;

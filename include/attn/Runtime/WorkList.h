@@ -76,6 +76,7 @@ struct WorkListLimits {
   int64_t keys = 0;   ///< longest seq_len; looked at for masks that do not fuse only
   int64_t heads = 1;
   int64_t cuts = 0;
+  int64_t slack = 0; ///< of a request whose length the device alone knows: most - least
 };
 
 struct WorkListSizes {
@@ -100,6 +101,10 @@ struct WorkListMemory {
 /// them. For masks whose rows are interval sets all classes are exact; for others Skip and Full are
 /// never wrong. Bitmaps are exact for any mask. Masks that depend on the head get the records of a
 /// query tile once a head, others once.
+///
+/// A request whose length the device alone knows (BatchShape::isBound) gets tiles with
+/// TileHeader::isBound, whose entries are those of every length together. Where a mask is not
+/// followed all of its blocks are partial.
 ///
 /// Order, of each part by itself: groups of key/value heads within kL2Budget; inside a group the
 /// tiles with most work first, the query heads of a key/value head side by side.

@@ -24,6 +24,25 @@ Type HopperSchedule::rowsOf(Type element, bool partial) {
   return tile::RowsType::get(kernel.getContext(), element, partial);
 }
 
+SmallVector<std::pair<Value, Value>> HopperSchedule::emitLimits(OpBuilder &builder, Value begin,
+                                                                Value end) {
+  TileEmitter e(builder, getLoc());
+  if (form.isRuns && form.runs.empty())
+    return {{begin, end}};
+  Value low = e.toIndex(begin), high = e.toIndex(end);
+  SmallVector<std::pair<Value, Value>> all;
+  for (InRowsOp run : form.runs) {
+    auto limit = [&](Value bound) {
+      if (run->getParentRegion() == bound.getParentRegion())
+        regions->emitOp(builder, *bound.getDefiningOp());
+      return e.toI32(e.min(e.max(context->lookup(bound), low), high));
+    };
+    Value lo = limit(run.getLo());
+    all.emplace_back(lo, limit(run.getHi()));
+  }
+  return all;
+}
+
 /// q, token, results of attn.per row and the limits of the mask's runs: once a tile, or once a
 /// stretch beside its first product. Rows past the tile's last stand for its last, so that no table
 /// is read outside.
@@ -39,8 +58,7 @@ void HopperSchedule::emitRowValues(OpBuilder &builder) {
         rowSources.push_back(result);
         types.push_back(rowsOf(result.getType()));
       }
-  bool everything = form.isRuns && form.runs.empty();
-  size_t numRuns = everything ? 1 : form.runs.size();
+  size_t numRuns = form.isRuns ? std::max<size_t>(form.runs.size(), 1) : 0;
   types.append(2 * numRuns, rowsOf(builder.getI32Type()));
   SmallVector<Value> values =
       mapRows(builder, loc, types, {}, [&](OpBuilder &b, ValueRange arguments) {
@@ -52,16 +70,8 @@ void HopperSchedule::emitRowValues(OpBuilder &builder) {
         SmallVector<Value> results = {context->q, context->token};
         for (Value source : rowSources)
           results.push_back(context->lookup(source));
-        if (everything)
-          results.append({tile.keyBegin, tile.keyEnd});
-        Value begin = in.toIndex(tile.keyBegin), end = in.toIndex(tile.keyEnd);
-        for (InRowsOp run : form.runs)
-          for (Value bound : {run.getLo(), run.getHi()}) {
-            if (run->getParentRegion() == bound.getParentRegion())
-              regions->emitOp(b, *bound.getDefiningOp());
-            Value clipped = in.min(in.max(context->lookup(bound), begin), end);
-            results.push_back(in.toI32(clipped));
-          }
+        for (auto [lo, hi] : emitLimits(b, tile.keyBegin, tile.keyEnd))
+          results.append({lo, hi});
         return results;
       });
   size_t numValues = 2 + rowSources.size();

@@ -11,12 +11,6 @@ using namespace mlir;
 using namespace attn;
 using Predicate = arith::CmpIPredicate;
 
-/// An i32 field of a record.
-static Value loadField(TileEmitter &e, Value record, size_t offset) {
-  Value at = e.address(record, e.i64(static_cast<int64_t>(offset)));
-  return e.load(e.builder.getI32Type(), at, 4);
-}
-
 /// Contiguous keys lie behind each other. Pieces of a paged cache without live keys lie past it, so
 /// that their page table entries are never read.
 ValueRange HopperSchedule::emitPlace(OpBuilder &builder, const LoadScalars &tile, Value first) {
@@ -29,10 +23,9 @@ ValueRange HopperSchedule::emitPlace(OpBuilder &builder, const LoadScalars &tile
     TileEmitter in(b, loc);
     Value header = headerAddress(in, tile.number);
     Value keyBegin = loadField(in, header, offsetof(core::TileHeader, keyBegin));
-    Value keyEnd = loadField(in, header, offsetof(core::TileHeader, keyEnd));
     Value boxRows = in.toI32(in.word(args, core::kCudaBoxRows));
     Value isBefore = in.cmp(Predicate::sle, in.add(first, boxRows), keyBegin);
-    Value dead = in.either(in.cmp(Predicate::sge, first, keyEnd), isBefore);
+    Value dead = in.either(in.cmp(Predicate::sge, first, tile.keyEnd), isBefore);
     auto live = scf::IfOp::create(
         b, loc, dead,
         [&](OpBuilder &d, Location) {
@@ -128,8 +121,10 @@ HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Pr
   TileEmitter e(builder, loc);
   LoadScalars tile;
   std::tie(tile.number, tile.head) = emitWorkItem(builder, progress.item);
-  tile.kvHead = e.div(tile.head, e.i32(kernel.getHeads() / kernel.getKvHeads()));
   Value header = headerAddress(e, tile.number);
+  auto [queryBegin, keyEnd] = emitRowsAndKeys(builder, header, tile.head);
+  tile.keyEnd = keyEnd;
+  tile.kvHead = e.div(tile.head, e.i32(kernel.getHeads() / kernel.getKvHeads()));
   auto field = [&](size_t offset) { return loadField(e, header, offset); };
   Value entryBegin = field(offsetof(core::TileHeader, entryBegin));
   Value entryCount = field(offsetof(core::TileHeader, entryCount));
@@ -138,13 +133,13 @@ HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Pr
   TileScalars scalars;
   scalars.head = tile.head;
   scalars.request = field(offsetof(core::TileHeader, request));
-  scalars.queryBegin = field(offsetof(core::TileHeader, queryBegin));
+  scalars.queryBegin = queryBegin;
   scalars.tokenBegin = token;
   scalars.rows = field(offsetof(core::TileHeader, rows));
   scalars.entryBegin = entryBegin;
   scalars.entries = entryCount;
   scalars.keyBegin = field(offsetof(core::TileHeader, keyBegin));
-  scalars.keyEnd = field(offsetof(core::TileHeader, keyEnd));
+  scalars.keyEnd = keyEnd;
   SmallVector<Value> record = scalars.pack();
   record.resize(4 * kQueueTileRows, zero);
   tile::PushOp::create(builder, loc, record, entryCount, entryAddress(e, entryBegin), queue,

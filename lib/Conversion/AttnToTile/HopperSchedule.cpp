@@ -154,6 +154,11 @@ Value HopperSchedule::headerAddress(TileEmitter &e, Value tileNumber) {
   return e.address(e.pointerWord(args, core::kCudaTiles), offset);
 }
 
+Value HopperSchedule::loadField(TileEmitter &e, Value record, size_t offset) {
+  Value at = e.address(record, e.i64(static_cast<int64_t>(offset)));
+  return e.load(e.builder.getI32Type(), at, 4);
+}
+
 Value HopperSchedule::entryAddress(TileEmitter &e, Value number) {
   Value offset = e.mul(e.toI64(number), e.i64(sizeof(core::TileEntry)));
   return e.address(e.pointerWord(args, core::kCudaEntries), offset);

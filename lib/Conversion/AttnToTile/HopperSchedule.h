@@ -65,6 +65,7 @@ struct TileScalars {
 struct LoadScalars {
   mlir::Value number; ///< of the TileHeader
   mlir::Value head, kvHead, kvRow;
+  mlir::Value keyEnd; ///< exact, where the TileHeader's is not
 };
 
 /// One TileEntry as scalars (i32).
@@ -110,6 +111,8 @@ private:
   /// Tile and head of a work item (i32).
   std::pair<mlir::Value, mlir::Value> emitWorkItem(mlir::OpBuilder &builder, mlir::Value item);
   mlir::Value headerAddress(TileEmitter &e, mlir::Value tileNumber);
+  /// An i32 field of a record.
+  static mlir::Value loadField(TileEmitter &e, mlir::Value record, size_t offset);
   mlir::Value entryAddress(TileEmitter &e, mlir::Value number);
   /// Entry `number` of all.
   EntryScalars emitEntry(mlir::OpBuilder &builder, mlir::Value number);
@@ -123,6 +126,15 @@ private:
   /// Page and row of the piece of K or V that starts at key `first`.
   mlir::ValueRange emitPlace(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value first);
 
+  /// The length on the device of a request, at most `most`.
+  mlir::Value emitSeqLen(mlir::OpBuilder &builder, mlir::Value request, mlir::Value most);
+  /// Position of row 0 and end of the keys of a tile, whose length may be on the device; writes its
+  /// bitmaps if it is.
+  std::pair<mlir::Value, mlir::Value> emitRowsAndKeys(mlir::OpBuilder &builder, mlir::Value header,
+                                                      mlir::Value head);
+  void emitBitmaps(mlir::OpBuilder &builder, const TileScalars &scalars);
+  void emitBitmap(mlir::OpBuilder &builder, const EntryScalars &entry);
+
   void emitLoadCounter(mlir::OpBuilder &builder, mlir::Value blocks);
 
   void emitConsumers(mlir::OpBuilder &builder, mlir::Value group);
@@ -135,6 +147,10 @@ private:
   /// Q and the entries of a tile.
   std::pair<State, Finish> emitEntries(mlir::OpBuilder &builder, State state);
   void emitRowValues(mlir::OpBuilder &builder);
+  /// Lowest key and key past the highest (i32) of each run of the row at the context's indices, in
+  /// [begin, end).
+  llvm::SmallVector<std::pair<mlir::Value, mlir::Value>>
+  emitLimits(mlir::OpBuilder &builder, mlir::Value begin, mlir::Value end);
   /// Maps row values to arguments of a map's region, which are in the order of rowValues.
   void bindRow(mlir::ValueRange arguments);
 
@@ -204,7 +220,8 @@ private:
   mlir::Value groupRows;                     ///< valid rows of the group (i32)
   llvm::SmallVector<mlir::Value> rowSources; ///< results of attn.per row
   llvm::SmallVector<mlir::Value> rowValues;  ///< q, token, then those of rowSources
-  llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> limits; ///< lo, hi of each run (i32)
+  llvm::SmallVector<std::pair<mlir::Value, mlir::Value>>
+      limits; ///< of each run: i32, or rows of them
 };
 
 } // namespace attn

@@ -482,8 +482,12 @@ bool RowTerms::readScalars(RequestIndex b, HeadIndex h) {
 }
 
 bool RowTerms::start(RequestIndex b, HeadIndex h) {
+  return start(b, h, batch->shape.contextLen[b.value]);
+}
+
+bool RowTerms::start(RequestIndex b, HeadIndex h, int64_t q) {
   request = b.value;
-  at = batch->shape.contextLen[request];
+  at = q;
   rowsUntil = -kFar;
   for (Source &source : sources) {
     source.place.run = {{-1, -1}, -kFar};

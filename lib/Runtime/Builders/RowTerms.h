@@ -52,8 +52,9 @@ public:
   /// Takes parameters from `batch`, which must outlive the use. False if the batch cannot be
   /// followed: some value is too large, or rows were given.
   bool bind(const core::Batch &batch);
-  /// Goes to the first row of a request. False as above.
+  /// Goes to the first row of a request, or to row `q`. False as above.
   bool start(core::RequestIndex b, core::HeadIndex h);
+  bool start(core::RequestIndex b, core::HeadIndex h, int64_t q);
   /// The keys of one row of a request if they are one run, perhaps empty; nothing if they are
   /// several or cannot be followed. Instead of start(), not between it and next(). For masks that
   /// do not depend on the head.

@@ -49,6 +49,9 @@ void TileClasses::reserve(int64_t mostRanges) {
   terms.reserve(mostRanges);
   for (RowSums &group : sums)
     group.reserve(kGroupRows);
+  for (std::vector<KeyRuns> *of : {&rowSome, &rowEvery})
+    for (KeyRuns &runs : *of)
+      runs.reserve(kGroupRows * RowTerms::kMostTerms);
   for (std::vector<ClassRun> &runs : groups)
     runs.reserve(3 * kGroupRows * RowTerms::kMostTerms);
 }
@@ -184,6 +187,44 @@ void TileClasses::classifyFollowed(const QueryTile &tile) {
     inAllOf[g] = &group.inEvery();
   }
   makeRuns();
+}
+
+void TileClasses::classifyBound(const QueryTile &tile) {
+  source = Source::Terms;
+  for (int64_t g = 0; g < numGroups; ++g) {
+    classifyBoundGroup(tile, g);
+    keptOf[g] = &rowSome[g];
+    inAllOf[g] = &rowEvery[g];
+  }
+  makeRuns();
+}
+
+/// The rows of a group, of every length together, lie at consecutive positions.
+void TileClasses::classifyBoundGroup(const QueryTile &tile, int64_t group) {
+  KeyRuns &some = rowSome[group], &every = rowEvery[group];
+  some.clear();
+  every.clear();
+  const BatchShape &shape = batch->shape;
+  const int64_t b = tile.b.value, queryLen = shape.queryLen(tile.b);
+  const Interval rows = groupRows(tile, group);
+  if (rows.empty() || tile.keys.empty())
+    return;
+  const Interval positions{shape.leastSeqLen[b] - queryLen + rows.lo,
+                           shape.mostSeqLen[b] - queryLen + rows.hi};
+  if (!followsBatch || !terms.start(tile.b, tile.h, positions.lo)) {
+    some.push_back(tile.keys);
+    return;
+  }
+  RowSums &sum = sums[group];
+  sum.start(tile.keys);
+  while (terms.row() < positions.hi)
+    sum.add(terms.next(positions.hi));
+  sum.finish();
+  some.assign(sum.inSome().begin(), sum.inSome().end());
+  // The shortest length has keys below it only.
+  for (const Interval &run : sum.inEvery())
+    if (run.lo < shape.leastSeqLen[b])
+      every.push_back({run.lo, std::min(run.hi, shape.leastSeqLen[b])});
 }
 
 /// Classes from the rows' sets; false if some row is not an interval set.

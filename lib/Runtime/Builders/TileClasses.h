@@ -65,6 +65,10 @@ public:
   /// ascending order from 0.
   void start(core::RequestIndex b);
   void classify(const QueryTile &tile);
+  /// The same for a tile of a request whose length the device alone knows, without start():
+  /// `queries` are its rows' numbers in the request, `keys` those of the longest. The classes hold
+  /// for every length; where the mask is not followed every block is partial.
+  void classifyBound(const QueryTile &tile);
 
   /// Whether tiles of one row may be asked for by singleRun().
   bool followsRows() const { return followsBatch && !perHead; }
@@ -99,6 +103,7 @@ public:
 
 private:
   void classifyFollowed(const QueryTile &tile);
+  void classifyBoundGroup(const QueryTile &tile, int64_t group);
   bool classifyRows(const QueryTile &tile);
   void classifySoundly(const QueryTile &tile);
   void classifyBoxes(const QueryTile &tile, core::Interval queries, core::Interval blocks,

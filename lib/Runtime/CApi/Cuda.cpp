@@ -93,6 +93,7 @@ static rt::CudaOperands makeOperands(const attn_plan &plan, const attn_run_args 
   operands.lse = address(args.lse);
   operands.lseHeadStride = args.lse_head_stride;
   operands.counters = address(args.counters);
+  operands.seqLens = address(args.device_seq_lens);
   if (isPaged(plan)) {
     operands.pageTable = address(args.device_block_table);
     operands.pageTableStride = args.device_block_table_stride;

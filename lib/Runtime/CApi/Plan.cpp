@@ -18,7 +18,8 @@ static attn_status readMemoryOptions(const attn_plan_options &options, PlanSetti
   if (settings.device != PlanDevice::Cuda) {
     const bool hasAny = options.flags || options.workspace || options.heap_allocations ||
                         options.max_ranges || options.max_seq_len || options.max_document_keys ||
-                        options.max_slots || options.max_buckets || options.max_cuts;
+                        options.max_slots || options.max_buckets || options.max_cuts ||
+                        options.max_slack;
     return hasAny ? attn_status(Failure(ATTN_INVALID_ARGUMENT,
                                         "attn_plan_options: members of device 'cuda' from "
                                         "max_ranges on are set, expected 0"))
@@ -33,6 +34,7 @@ static attn_status readMemoryOptions(const attn_plan_options &options, PlanSetti
   memory.limits.slots = options.max_slots;
   memory.limits.buckets = options.max_buckets;
   memory.limits.cuts = options.max_cuts;
+  memory.limits.slack = options.max_slack;
   memory.forGraphs = options.flags & ATTN_PLAN_FOR_GRAPHS;
   memory.isStrict = options.flags & ATTN_PLAN_STRICT;
   memory.heapAllocations = options.heap_allocations;
@@ -229,7 +231,7 @@ static attn_status prepare(attn_plan &plan, const attn_batch &batch,
     return Failure(ATTN_INVALID_ARGUMENT, "attn_batch: " + *fault);
   if (core::Status status = plan.binder->bind(plan.reader.input(), plan.bound); !status)
     return Failure(ATTN_INVALID_BATCH, status.message());
-  if (settings.device != PlanDevice::None)
+  if (settings.device == PlanDevice::Cpu)
     if (attn_status status = requireExactLengths(plan); status != ATTN_OK)
       return status;
   const int64_t tokens = plan.bound.batch.shape.numTokens();
@@ -342,6 +344,8 @@ static attn_status runCpu(const attn_plan &plan, const attn_run_args &args) {
     return unknown("device_block_table");
   if (args.counters)
     return unknown("counters");
+  if (args.device_seq_lens)
+    return unknown("device_seq_lens");
   if (args.kv_slots)
     return Failure(ATTN_INVALID_ARGUMENT, "attn_run_args.kv_slots: expected 0 on device 'cpu'");
   rt::SubRange part;

@@ -191,6 +191,13 @@ Status CudaKernel::checkOperands(const CudaPlan &plan, const CudaOperands &opera
     return Error{"k and v: " + std::to_string(operands.kvRows) + " rows, expected at least " +
                  std::to_string(needs.kvRows)};
   }
+  if (needs.seqLens && !operands.seqLens)
+    return Error{
+        "seq_lens: the step has requests whose length the device alone knows, expected the "
+        "address of the lengths"};
+  if (operands.seqLens)
+    if (Status status = checkAddress("seq_lens", operands.seqLens, sizeof(int32_t)); !status)
+      return status;
   const int64_t tokens = step.queryRows();
   if (Status status = checkOutputs(operands, spec, tokens); !status)
     return status;
@@ -255,6 +262,7 @@ Status CudaKernel::launchChecked(const CudaPlan &plan, const CudaOperands &opera
   words[kCudaPageSize] = operands.pageTable ? operands.pageSize : 1;
   words[kCudaBoxRows] = tensors[1].boxRows;
   words[kCudaNumPages] = tensors[1].pages;
+  words[kCudaSeqLens] = static_cast<int64_t>(operands.seqLens);
   words[kCudaCounters] = static_cast<int64_t>(operands.counters);
   words[kCudaWork] += slice->begin * static_cast<int64_t>(sizeof(WorkItem));
   words[kCudaNumWork] = numWork;

@@ -114,9 +114,12 @@ Status CudaPlan::Impl::build(const Batch &batch, const int64_t *kvStart, CudaStr
   needs.tokens = shape.numTokens();
   needs.requests = shape.numReqs();
   for (int64_t b = 0; b < shape.numReqs(); ++b) {
-    needs.longest = std::max(needs.longest, shape.seqLen[b]);
+    needs.longest = std::max(needs.longest, shape.longest(b));
+    needs.seqLens |= shape.isBound(b);
+    // Of a length that is not known the launch is told what there is at least.
+    const int64_t keys = shape.isBound(b) ? shape.leastSeqLen[b] : shape.seqLen[b];
     if (kvStart)
-      needs.kvRows = std::max(needs.kvRows, kvStart[b] + shape.seqLen[b]);
+      needs.kvRows = std::max(needs.kvRows, kvStart[b] + keys);
   }
   if (Status status = awaitSlot(stream); !status)
     return status;
@@ -267,6 +270,9 @@ Status CudaPlan::Impl::checkCaptured() const {
   if (needs.paged != capture.paged)
     return differs("keys: the step has", needs.paged ? "paged ones" : "contiguous ones",
                    capture.paged ? "paged ones" : "contiguous ones");
+  if (needs.seqLens && !capture.seqLens)
+    return Error{"seq_lens: the step has requests whose length the device alone knows, captured "
+                 "launches have no lengths on the device"};
   if (!needs.paged && needs.kvRows > capture.kvRows)
     return differs("k and v: the step needs", std::to_string(needs.kvRows) + " rows",
                    std::to_string(capture.kvRows));
@@ -290,6 +296,7 @@ void CudaPlan::Impl::captured(const CudaOperands &operands) const {
   fewest(capture.numPages, operands.numPages);
   capture.exists = true;
   capture.paged = needs.paged;
+  capture.seqLens = operands.seqLens && (isFirst || capture.seqLens);
   if (isFirst)
     capture.words = words;
 }

@@ -21,8 +21,9 @@ struct CudaPlan::Impl {
     bool paged = false;
     int64_t tokens = 0;
     int64_t requests = 0;
-    int64_t kvRows = 0;  ///< contiguous: past the last key
-    int64_t longest = 0; ///< keys of a request
+    int64_t kvRows = 0;   ///< contiguous: past the last key
+    int64_t longest = 0;  ///< keys of a request
+    bool seqLens = false; ///< lengths of some requests are read from the device
   };
   /// What captured launches have, and steps for their replays must have too.
   struct Captured {
@@ -33,6 +34,7 @@ struct CudaPlan::Impl {
     int64_t pageTableStride = 0;
     int64_t pageSize = 0;
     int64_t numPages = 0; ///< the fewest
+    bool seqLens = false; ///< all of them have lengths on the device
   };
 
   Impl(const CudaKernel &kernel, const CudaPlanOptions &options, bool grows)

@@ -20,8 +20,11 @@ static StepLimits limitsOf(const KernelSpec &spec, const Batch &batch, int64_t c
   limits.cuts = cuts;
   limits.requests = batch.shape.numReqs();
   limits.tokens = batch.shape.numTokens();
-  for (int64_t length : batch.shape.seqLen)
-    limits.keys = std::max(limits.keys, length);
+  for (int64_t b = 0; b < batch.shape.numReqs(); ++b) {
+    limits.keys = std::max(limits.keys, batch.shape.longest(b));
+    if (batch.shape.isBound(b))
+      limits.slack = std::max(limits.slack, batch.shape.mostSeqLen[b] - batch.shape.leastSeqLen[b]);
+  }
   for (size_t i = 0; i < batch.tables.size(); ++i) {
     const TableData &table = batch.tables[i];
     const TableDecl &decl = spec.program.tables[i];
@@ -95,9 +98,9 @@ Status CudaPlan::Impl::takeMemory() {
         return created.takeError();
       event = std::move(*created);
     }
-  const WorkListLimits list = {options.limits.requests, options.limits.tokens,
-                               options.limits.ranges,   options.limits.keys,
-                               spec.numHeads,           options.limits.cuts};
+  const WorkListLimits list = {
+      options.limits.requests, options.limits.tokens, options.limits.ranges, options.limits.keys,
+      spec.numHeads,           options.limits.cuts,   options.limits.slack};
   WorkListLimits few = list, many = list;
   few.keys = 0;
   many.keys = std::max<int64_t>(list.keys, 4096);
@@ -117,7 +120,8 @@ Status CudaPlan::Impl::makeRoom(const Batch &batch, int64_t cuts) {
   bool fits = host != nullptr;
   for (int64_t StepLimits::*limit :
        {&StepLimits::requests, &StepLimits::tokens, &StepLimits::ranges, &StepLimits::keys,
-        &StepLimits::documentKeys, &StepLimits::slots, &StepLimits::buckets, &StepLimits::cuts}) {
+        &StepLimits::documentKeys, &StepLimits::slots, &StepLimits::buckets, &StepLimits::cuts,
+        &StepLimits::slack}) {
     if (needed.*limit <= wanted.*limit)
       continue;
     fits = false;
@@ -175,6 +179,7 @@ Status CudaPlan::Impl::checkLimits(const Batch &batch, int64_t cuts) const {
       {"slots in a table", needed.slots, most.slots},
       {"buckets in a table", needed.buckets, most.buckets},
       {"cuts", needed.cuts, most.cuts},
+      {"keys between the lengths a request may have", needed.slack, most.slack},
   };
   for (const auto &check : checks)
     if (check.got > check.most)

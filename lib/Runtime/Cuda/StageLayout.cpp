@@ -114,6 +114,7 @@ Status checkLimits(const StepLimits &limits) {
       {"slots", {limits.slots, int64_t(1) << 40}},
       {"buckets", {limits.buckets, int64_t(1) << 40}},
       {"cuts", {limits.cuts, kMostTokens}},
+      {"slack", {limits.slack, kPositionLimit}},
   };
   for (const auto &[name, check] : checks)
     if (check.first < 0 || check.first > check.second)
@@ -141,7 +142,7 @@ Result<StageLayout> cuda::layOutStage(const KernelSpec &spec, const KernelBinary
   StageLayout layout;
   layout.most = WorkListBuilder(spec.program, *binary.cuda, binary.tilePlan)
                     .mostSizes({limits.requests, limits.tokens, limits.ranges, limits.keys,
-                                spec.numHeads, limits.cuts});
+                                spec.numHeads, limits.cuts, limits.slack});
   Places slot, constants;
   layout.work = slot.take(layout.most.work, sizeof(WorkItem));
   layout.tiles = slot.take(layout.most.tiles + 1, sizeof(TileHeader));

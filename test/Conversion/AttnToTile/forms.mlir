@@ -9,12 +9,19 @@
 // Rings of the shape for dim 128: two row groups, 128 keys. The producer hands the records of tiles over,
 // then one that ends the work. The next tile is claimed behind the loads of K, before the last V. O leaves
 // through a box if the group has 64 rows.
-// CHECK-LABEL: tile.kernel @attn.forward.dense words(17)
+// CHECK-LABEL: tile.kernel @attn.forward.dense words(18)
 // CHECK: %[[Q:.*]] = tile.ring arrivals(4) : <2 x 64x128xf16>
 // CHECK: %[[K:.*]] = tile.ring arrivals(8) : <2 x 128x128xf16>
 // CHECK: %[[V:.*]] = tile.ring arrivals(8) : <2 x 128x128xf16>
 // CHECK: %[[N:.*]] = tile.queue arrivals(8) : <2 x 19>
 // CHECK: tile.producer registers(40)
+// A length that the device alone knows: rows and keys follow from it, and of each bitmap a lane has a word.
+// CHECK: %{{.*}}:2 = scf.if %{{.*}} -> (i32, i32) {
+// CHECK: llvm.inline_asm "mov.b64 $0, $1;"
+// CHECK: arith.minsi
+// CHECK: nvvm.redux.sync or %
+// CHECK: llvm.store %{{.*}} : i32, !llvm.ptr<1>
+// CHECK: } else {
 // CHECK: tile.push {{.*}} and %{{.*}} rows of %{{.*}} to %[[N]]
 // CHECK: tile.acquire %[[Q]]
 // CHECK: tile.acquire %[[K]]
@@ -96,6 +103,7 @@ attn.kernel @dense heads(8) kv_heads(2) dim(128) q(f16) kv(f16) {
 // CHECK-NOT: tile.range_bits
 // CHECK-NOT: tile.tests_visible
 // RAW-LABEL: tile.kernel @attn.forward.causal
+// RAW-NOT: nvvm.redux
 // RAW: tile.consumers groups(2)
 // RAW-NOT: tile.range_bits
 // RAW: tile.hide_unseen

@@ -57,6 +57,7 @@ private:
   bool readRecords();
   void readProgram();
   void readBatch();
+  void placeRows(TileHeader &tile);
   void readTable(size_t i, const NativeTable &table);
   Row load(const TensorMap &map, int64_t row, int64_t head, int64_t page);
   Row loadKey(const TensorMap &map, const TileHeader &tile, int64_t head, int64_t key);
@@ -100,6 +101,8 @@ bool Emulator::readRecords() {
   tiles.assign(numTiles, TileHeader());
   for (int64_t i = 0; i < numWork; ++i)
     tiles[work[i].tile] = headers[work[i].tile];
+  for (TileHeader &tile : tiles)
+    placeRows(tile);
   for (const TileHeader &tile : tiles)
     if (!check("entries", pointer<TileEntry>(kCudaEntries) + tile.entryBegin, tile.entryCount))
       return false;
@@ -216,6 +219,19 @@ void Emulator::readTable(size_t i, const NativeTable &table) {
   }
 }
 
+/// What follows from a length that the device alone knows.
+void Emulator::placeRows(TileHeader &tile) {
+  if (!tile.isBound)
+    return;
+  const int32_t *length = pointer<int32_t>(kCudaSeqLens) + tile.request;
+  if (!check("a length", length, 1))
+    return;
+  tile.keyEnd = std::min(tile.keyEnd, *length);
+  tile.queryBegin += tile.keyEnd;
+  if (tile.rows > kMostBoundRows)
+    fail("a tile of " + std::to_string(tile.rows) + " rows at positions known on the device");
+}
+
 /// A batch that gives the evaluator what the kernel has.
 void Emulator::readBatch() {
   int64_t requests = 0;
@@ -291,12 +307,12 @@ Emulator::Row Emulator::loadKey(const TensorMap &map, const TileHeader &tile, in
 
 bool Emulator::isVisible(const TileHeader &tile, const TileEntry &entry, int64_t head, int64_t key,
                          int64_t place, MaskEvaluator &eval) {
-  if (entry.visible >= 0) {
+  if (entry.visible < 0 && !launch.testsVisible)
+    return true;
+  if (entry.visible >= 0 && !tile.isBound) {
     const uint32_t *bits = pointer<uint32_t>(kCudaVisible) + entry.visible * kVisibleWords;
     return check("a bitmap", bits, kVisibleWords) && ((bits[place / 32] >> (place % 32)) & 1);
   }
-  if (!launch.testsVisible)
-    return true;
   if (key < tile.keyBegin || key >= tile.keyEnd)
     return false;
   for (int64_t i = 0; i < tile.rows; ++i)

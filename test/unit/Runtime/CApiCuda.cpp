@@ -402,8 +402,12 @@ TEST_F(CApiCuda, RefusedPrepares) {
   batch.batch.seq_len_is_bound = bounds;
   batch.batch.is_prefilling = prefilling;
   batch.batch.num_ranges = 0;
-  EXPECT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_UNSUPPORTED);
-  EXPECT_EQ(error(), "request 1: seq_len_bound: device 'cuda' needs exact lengths (seq_len alone)");
+  // With lengths on the device a run says where they are.
+  EXPECT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_OK) << error();
+  Tensors bound(device);
+  EXPECT_EQ(attn_plan_run(plan.handle, &bound.args, nullptr), ATTN_INVALID_ARGUMENT);
+  EXPECT_EQ(error(), "attn_run_args: seq_lens: the step has requests whose length the device alone "
+                     "knows, expected the address of the lengths");
   batch.batch.seq_len_is_bound = nullptr;
   batch.batch.is_prefilling = nullptr;
   batch.batch.num_ranges = numRanges;
