@@ -558,10 +558,13 @@ WorkListSizes WorkListBuilder::mostSizes(const WorkListLimits &limits) const {
   sizes.bitmaps = impl->launch.testsVisible ? 0 : timesAtMost(pieces, 2 * terms);
   sizes.entries = timesAtMost(pieces, 2 * runs) + sizes.bitmaps;
   // A row whose length moves: what a term keeps for one length and not for another lies within so
-  // many keys of its ends, every block of which has a bitmap.
+  // many keys of its ends, every block of which has a bitmap; or it is all keys of a term that is
+  // there for some positions only.
   if (limits.slack > 0) {
-    const int64_t moving = ceilDiv(limits.slack + kMostBoundRows, impl->size) + 2;
-    const int64_t more = timesAtMost(sizes.tiles, timesAtMost(2 * terms, std::min(moving, blocks)));
+    int64_t moving = ceilDiv(limits.slack + kMostBoundRows, impl->size) + 2;
+    if (impl->classes.hasRowLimits())
+      moving = std::max(moving, blocks);
+    const int64_t more = timesAtMost(sizes.tiles, timesAtMost(2 * terms, moving));
     sizes.entries += more;
     sizes.bitmaps += impl->launch.testsVisible ? 0 : more;
   }

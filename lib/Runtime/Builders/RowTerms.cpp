@@ -47,6 +47,14 @@ bool RowTerms::checkTerms() const {
   return true;
 }
 
+bool RowTerms::hasRowLimits() const {
+  for (const Term &term : terms)
+    for (const Sum &sum : term)
+      if (sum.k == 0 && sum.q != 0)
+        return true;
+  return false;
+}
+
 //===----------------------------------------------------------------------===//
 // Sums
 //===----------------------------------------------------------------------===//

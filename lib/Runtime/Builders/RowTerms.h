@@ -48,6 +48,8 @@ public:
   /// Whether the mask has the form at all; if not, nothing below may be called.
   bool isKnown() const { return known; }
   int64_t mostTerms() const { return static_cast<int64_t>(terms.size()); }
+  /// Whether some term is there for a part of the rows only, as `q < n` of attn.global.
+  bool hasRowLimits() const;
   void reserve(int64_t mostRanges);
   /// Takes parameters from `batch`, which must outlive the use. False if the batch cannot be
   /// followed: some value is too large, or rows were given.

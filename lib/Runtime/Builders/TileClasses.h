@@ -56,6 +56,7 @@ public:
   bool isPerHead() const { return perHead; }
   bool readsDocuments() const;
   int64_t mostTerms() const { return terms.mostTerms(); }
+  bool hasRowLimits() const { return terms.hasRowLimits(); }
   void reserve(int64_t mostRanges);
 
   /// Starts a list; `batch` outlives it. `anchored`: blocks start at multiples of their size;

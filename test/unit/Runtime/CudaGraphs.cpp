@@ -4,7 +4,11 @@
 #include "CudaWorkload.h"
 #include "FakeDriver.h"
 
+#include "attn/Core/IntMath.h"
+
 #include <gtest/gtest.h>
+
+#include <random>
 
 using namespace attn;
 using namespace attn::core;
@@ -130,6 +134,101 @@ TEST_F(CudaGraphs, PartsAreNotCaptured) {
   part.tokens = {0, tokens / 2};
   EXPECT_TRUE(kernel->launch(*plan, part, nullptr).ok());
   EXPECT_EQ(run.compare(), "");
+}
+
+/// What a host knows of a batch of which the device alone knows some lengths; those rows lie
+/// outside of the ranges.
+static Batch withBounds(const Batch &batch, std::mt19937 &rng) {
+  Batch view = batch;
+  BatchShape &shape = view.shape;
+  shape.leastSeqLen = shape.mostSeqLen = shape.seqLen;
+  for (int64_t b = 0; b < shape.numReqs(); ++b) {
+    const int64_t queries = shape.queryLen(RequestIndex(b));
+    if (queries == 0 || shape.seqLen[b] <= queries || rng() % 4 == 0)
+      continue;
+    // Inside of a page, so that the page table has what the longest takes.
+    const int64_t most =
+        std::min<int64_t>(shape.seqLen[b] + rng() % 9, roundUp(shape.seqLen[b], Room::kPageSize));
+    const int64_t least = std::max<int64_t>(queries, shape.seqLen[b] - rng() % 40);
+    bool reaches = false;
+    const TableData &mm = view.tables[0];
+    for (int64_t r = mm.rangeOffsets[b]; r < mm.rangeOffsets[b + 1]; ++r)
+      reaches |= mm.ranges[r].start < most && mm.ranges[r].end >= least - queries;
+    if (reaches)
+      continue;
+    shape.leastSeqLen[b] = least;
+    shape.mostSeqLen[b] = shape.seqLen[b] = shape.keyEnd[b] = most;
+    shape.contextLen[b] = most - queries;
+  }
+  return view;
+}
+
+TEST_F(CudaGraphs, ReplaysReadLengthsOnTheDevice) {
+  options.limits.slack = 48;
+  const rt::CudaMemory lengths = [&] {
+    Result<rt::CudaMemory> memory = rt::CudaMemory::create(device, 64);
+    EXPECT_TRUE(memory.ok());
+    return std::move(*memory);
+  }();
+  int64_t bounded = 0;
+  for (int64_t pageSize : {int64_t(0), Room::kPageSize}) {
+    Result<rt::CudaPlan> made = rt::CudaPlan::create(*kernel, options);
+    ASSERT_TRUE(made.ok()) << made.message();
+    rt::CudaPlan plan = std::move(*made);
+    Workload first(device, artifact, pageSize, false, 1, room.get());
+    ASSERT_TRUE(build(plan, first).ok());
+    rt::CudaOperands operands = first.operands;
+    operands.seqLens = lengths.address();
+    Graph graph([&](void *stream) { EXPECT_TRUE(kernel->launch(plan, operands, stream).ok()); });
+    for (uint64_t seed = 2; seed < 60; ++seed) {
+      SCOPED_TRACE(seed);
+      Workload run(device, artifact, pageSize, false, seed, room.get());
+      std::mt19937 rng(static_cast<unsigned>(seed));
+      const Batch view = withBounds(run.bound.batch, rng);
+      for (int64_t b = 0; b < view.shape.numReqs(); ++b)
+        bounded += view.shape.isBound(b);
+      const Status built = plan.build(view, run.kvStart(), nullptr);
+      ASSERT_TRUE(built.ok()) << built.message();
+      const std::vector<int32_t> exact(run.bound.batch.shape.seqLen.begin(),
+                                       run.bound.batch.shape.seqLen.end());
+      ASSERT_TRUE(device->copyIn(lengths.address(), exact.data(), exact.size() * 4, nullptr).ok());
+      ASSERT_EQ(graph.replay(), 0) << fakeState().fault;
+      ASSERT_EQ(run.compare(), "");
+    }
+  }
+  EXPECT_GT(bounded, 40);
+}
+
+TEST_F(CudaGraphs, LengthsThatGraphsDoNotReadAreRefused) {
+  options.limits.slack = 8;
+  Result<rt::CudaPlan> made = rt::CudaPlan::create(*kernel, options);
+  ASSERT_TRUE(made.ok()) << made.message();
+  rt::CudaPlan &plan = *made;
+  Workload run(device, artifact, 0, false, 3, room.get());
+  Batch bound = run.bound.batch;
+  bound.tables[0].ranges.clear();
+  std::fill(bound.tables[0].rangeOffsets.begin(), bound.tables[0].rangeOffsets.end(), 0);
+  bound.shape.leastSeqLen = bound.shape.mostSeqLen = bound.shape.seqLen;
+  bound.shape.mostSeqLen[0] += 9;
+  EXPECT_EQ(plan.build(bound, run.kvStart(), nullptr).message(),
+            "the step has 9 keys between the lengths a request may have, the plan was made for 8");
+  EXPECT_EQ(plan.fault(), rt::CudaStepFault::TooLarge);
+  bound.shape.mostSeqLen[0] -= 1;
+  ASSERT_TRUE(plan.build(bound, run.kvStart(), nullptr).ok());
+  EXPECT_EQ(kernel->launch(plan, run.operands, nullptr).message(),
+            "seq_lens: the step has requests whose length the device alone knows, expected the "
+            "address of the lengths");
+  rt::CudaOperands odd = run.operands;
+  odd.seqLens = 0x1002;
+  EXPECT_EQ(kernel->launch(plan, odd, nullptr).message(),
+            "seq_lens: address 0x1002, expected a multiple of 4 bytes");
+  ASSERT_TRUE(build(plan, run).ok());
+  Graph graph([&](void *stream) { EXPECT_TRUE(kernel->launch(plan, run.operands, stream).ok()); });
+  EXPECT_EQ(
+      plan.build(bound, run.kvStart(), nullptr).message(),
+      "seq_lens: the step has requests whose length the device alone knows, captured launches "
+      "have no lengths on the device");
+  EXPECT_EQ(plan.fault(), rt::CudaStepFault::Captured);
 }
 
 TEST_F(CudaGraphs, ReplaysThatAreLate) {
