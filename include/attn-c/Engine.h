@@ -234,6 +234,62 @@ typedef struct attn_split_plan {
 ATTN_API attn_status attn_make_split_plan(const attn_work_list *list, const attn_splits *splits,
                                           int64_t key_tile, attn_split_plan *plan);
 
+/*===---------------------------------- recipes -----------------------------------------------===*/
+/* Code for a GPU may name recipes (attn-compile --recipe): range tensors, page runs and split plans
+ * that attn_plan_prepare builds on device "cuda" in the memory of the plan and copies with the rest
+ * of the step, for kernels of other makers that run beside it. */
+
+typedef enum attn_recipe_kind {
+  ATTN_RECIPE_RANGE_TENSOR = 0,
+  ATTN_RECIPE_PAGE_RUNS = 1,
+  ATTN_RECIPE_SPLIT_PLAN = 2
+} attn_recipe_kind;
+
+/* Numbers of the step, in device memory too: there a captured kernel finds what changes between
+ * replays. Those of other kinds are 0. */
+typedef struct attn_recipe_counts {
+  int64_t requests;                               /* range tensor, page runs */
+  int64_t items;                                  /* ranges; runs */
+  int64_t tiles, pieces, entries, work, combines; /* split plan */
+  int64_t partial_rows;                           /* as in attn_split_plan */
+} attn_recipe_counts;
+
+/* `count` elements in the plan's memory. The host's may be read until the prepare after the next,
+ * the device's by what runs after the prepare in its stream. Addresses on the device are one of
+ * two, used in turn; with ATTN_PLAN_FOR_GRAPHS always the same. */
+typedef struct attn_recipe_array {
+  const void *host;
+  const void *device;
+  int64_t count;
+} attn_recipe_array;
+
+/* What a recipe built for the prepared batch. Arrays of other kinds are empty. */
+typedef struct attn_recipe {
+  size_t struct_size; /* in: bytes the caller has */
+  int32_t kind;       /* attn_recipe_kind */
+  int32_t split_kind; /* attn_split_kind that the policy chose, and its value */
+  int64_t split_value;
+  attn_recipe_array counts; /* one attn_recipe_counts */
+  /* int32 pairs [num_reqs, per_request] as of attn_plan_range_tensor. Without a range in the batch
+   * empty; with ATTN_PLAN_FOR_GRAPHS filled with (-1, -1). */
+  int64_t per_request;
+  attn_recipe_array ranges;
+  attn_recipe_array page_runs;        /* attn_page_run */
+  attn_recipe_array page_run_offsets; /* int64 [num_reqs + 1] */
+  /* As the members of attn_split_plan; the tiles and bitmaps are those of the plan's own list. */
+  attn_recipe_array pieces;
+  attn_recipe_array piece_begin; /* int32 [tiles + 1] */
+  attn_recipe_array entries;
+  attn_recipe_array work;
+  attn_recipe_array combines;
+  attn_recipe_array tiles;   /* attn_query_tile */
+  attn_recipe_array visible; /* uint32, ATTN_VISIBLE_WORDS a bitmap */
+} attn_recipe;
+
+/* The recipe called `name` of a plan of device "cuda"; an unknown name is an error that lists those
+ * there are. Allocates nothing. */
+ATTN_API attn_status attn_plan_recipe(const attn_plan *plan, const char *name, attn_recipe *recipe);
+
 /*===---------------------------------- what a target can do ----------------------------------===*/
 
 /* ATTN_OK if `target` ("cpu", "sm_90a") runs the kernel with pages of page_size keys (0:

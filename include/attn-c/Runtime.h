@@ -218,7 +218,8 @@ typedef struct attn_batch {
   /* Pages. page_size 0: K and V are contiguous. block_table [num_reqs, block_table_stride], of
    * which the first block_table_width entries of a row may be read; kept by reference like dense
    * tables. Entries past the pages that hold keys are never read. On cuda kernels read
-   * attn_run_args.device_block_table; block_table is optional there, and checked if it is given. */
+   * attn_run_args.device_block_table; block_table is optional there but for kernels with a recipe
+   * of page runs, and checked if it is given. */
   int64_t page_size;
   const int32_t *block_table;
   int64_t block_table_stride;
@@ -291,6 +292,8 @@ typedef struct attn_plan_options {
   int64_t max_cuts;                  /* cuda, with ATTN_PLAN_FIXED: attn_batch.num_cuts at most */
   int64_t max_slack; /* cuda, with ATTN_PLAN_FIXED: of rows with seq_len_is_bound, seq_len less
                         seq_len_least at most */
+  int64_t max_pages; /* cuda, with ATTN_PLAN_FIXED: pages that hold keys, of all requests; counts
+                        for kernels with a recipe of page runs */
 } attn_plan_options;
 
 /* Bytes that attn_plan_options.workspace takes on cuda, or attn_plan_prepare's workspace on the

@@ -118,6 +118,34 @@ static JsonValue writeCudaLaunch(const CudaLaunch &launch) {
   return c;
 }
 
+static JsonValue writeRecipes(const std::vector<Recipe> &recipes) {
+  JsonValue list = JsonValue::array();
+  for (const Recipe &recipe : recipes) {
+    JsonValue r = JsonValue::object();
+    r.set("name", text(recipe.name));
+    r.set("kind", text(toString(recipe.kind)));
+    switch (recipe.kind) {
+    case RecipeKind::RangeTensor:
+      r.set("source", JsonValue::integer(recipe.source));
+      r.set("per_request", JsonValue::integer(recipe.perRequest));
+      break;
+    case RecipeKind::PageRuns:
+      r.set("page_size", JsonValue::integer(recipe.pageSize));
+      break;
+    case RecipeKind::SplitPlan:
+      r.set("policy", text(toString(recipe.policy)));
+      r.set("pieces", JsonValue::integer(recipe.pieces));
+      if (recipe.policy == SplitPolicy::Measured)
+        r.set("ctas_per_sm", JsonValue::integer(recipe.ctasPerSm));
+      if (recipe.policy == SplitPolicy::Sm100Relbias && recipe.isLocal)
+        r.set("local", JsonValue::boolean(true));
+      break;
+    }
+    list.push(std::move(r));
+  }
+  return list;
+}
+
 static JsonValue writeKernel(const Kernel &kernel) {
   const KernelSpec &spec = kernel.spec;
   JsonValue k = JsonValue::object();
@@ -145,6 +173,8 @@ static JsonValue writeKernel(const Kernel &kernel) {
     b.set("tables", writeTables(binary.tables));
     if (binary.cuda)
       b.set("cuda", writeCudaLaunch(*binary.cuda));
+    if (!binary.recipes.empty())
+      b.set("recipes", writeRecipes(binary.recipes));
     binaries.push(std::move(b));
   }
   k.set("binaries", std::move(binaries));
@@ -315,6 +345,62 @@ static Status readCudaLaunch(const JsonValue &v, const std::string &path, CudaLa
   return {};
 }
 
+static Status readRecipe(const JsonValue &v, const std::string &path, Recipe &recipe) {
+  ObjectReader reader(v, path);
+  recipe.name = reader.string("name");
+  const std::string kind = reader.string("kind");
+  const std::optional<RecipeKind> known = parseRecipeKind(kind);
+  if (!known && reader.ok())
+    reader.fail(*reader.optional("kind"), "kind",
+                "unknown recipe '" + kind +
+                    "', expected one of range_tensor, page_runs, split_plan");
+  recipe.kind = known.value_or(RecipeKind::RangeTensor);
+  switch (recipe.kind) {
+  case RecipeKind::RangeTensor:
+    recipe.source = readIndex(reader, "source");
+    recipe.perRequest = reader.integer("per_request", 1, kMostRangesPerRequest);
+    break;
+  case RecipeKind::PageRuns:
+    recipe.pageSize = reader.integer("page_size", 1, kMostRecipePageSize);
+    break;
+  case RecipeKind::SplitPlan: {
+    const std::string policy = reader.string("policy");
+    const std::optional<SplitPolicy> chosen = parseSplitPolicy(policy);
+    if (!chosen && reader.ok())
+      reader.fail(*reader.optional("policy"), "policy",
+                  "unknown policy '" + policy +
+                      "', expected one of count, measured, sm100_relbias");
+    recipe.policy = chosen.value_or(SplitPolicy::Count);
+    recipe.pieces = reader.integer("pieces", 1, kMostSplitPieces);
+    if (recipe.policy == SplitPolicy::Measured)
+      recipe.ctasPerSm = reader.integer("ctas_per_sm", 1, kMostCtasPerSm);
+    if (recipe.policy == SplitPolicy::Sm100Relbias)
+      recipe.isLocal = reader.optionalBoolean("local").value_or(false);
+    break;
+  }
+  }
+  return reader.finish();
+}
+
+static void readRecipes(ObjectReader &reader, KernelBinary &binary) {
+  const JsonValue *list = reader.optionalArray("recipes");
+  if (!list)
+    return;
+  if (!isCudaFormat(binary.format)) {
+    reader.fail(*list, "recipes",
+                "code of format '" + binary.format + "' for target '" + binary.target +
+                    "' has no recipes, code for a GPU has");
+    return;
+  }
+  forEach(reader, "recipes", list, [&](const JsonValue &v, const std::string &at) {
+    return readRecipe(v, at, binary.recipes.emplace_back());
+  });
+  if (!reader.ok())
+    return;
+  if (std::optional<std::string> fault = verifyRecipes(binary.recipes, binary.tables))
+    reader.fail(*list, "recipes", *fault);
+}
+
 /// One binary of each format for a target: the runtime takes the first that it can load.
 static bool hasBinary(const Kernel &kernel, const KernelBinary &binary) {
   return std::any_of(kernel.binaries.begin(), kernel.binaries.end(), [&](const KernelBinary &b) {
@@ -341,6 +427,7 @@ static Status readBinary(const JsonValue &v, const std::string &path, size_t num
   } else if (const JsonValue *cuda = reader.optional("cuda")) {
     reader.fail(*cuda, "cuda", "code of format '" + binary.format + "' is not launched on a GPU");
   }
+  readRecipes(reader, binary);
   if (Status s = reader.finish(); !s)
     return s;
   if (binary.target.empty() || binary.format.empty() || binary.entry.empty())

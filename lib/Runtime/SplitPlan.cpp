@@ -191,6 +191,34 @@ Splits rt::measuredSplits(const WorkListView &list, const MeasuredLaunch &launch
   return s == 1 ? Splits() : Splits{Splits::Kind::Blocks, limitOf(s)};
 }
 
+/// Pieces of `splits.value` blocks, or of so many more that no tile has more than `most` of them.
+static Splits withAtMost(int64_t most, const Splits &splits, const WorkListView &list) {
+  if (splits.kind != Splits::Kind::Blocks)
+    return splits;
+  int64_t longest = 0;
+  for (const TileHeader &tile : list.tiles)
+    longest = std::max(longest, blocksOf(list, tile));
+  const int64_t value = std::max(splits.value, ceilDiv(longest, most));
+  return value >= longest ? Splits() : Splits{Splits::Kind::Blocks, value};
+}
+
+Splits rt::splitsOf(const Recipe &recipe, const WorkListView &list, MeasuredLaunch measured,
+                    RelbiasLaunch relbias) {
+  int64_t count = recipe.pieces;
+  switch (recipe.policy) {
+  case SplitPolicy::Measured:
+    measured.ctasPerSm = recipe.ctasPerSm;
+    return withAtMost(recipe.pieces, measuredSplits(list, measured), list);
+  case SplitPolicy::Sm100Relbias:
+    relbias.isLocal = recipe.isLocal;
+    count = std::min(count, sm100RelbiasSplits(relbias));
+    break;
+  case SplitPolicy::Count:
+    break;
+  }
+  return count == 1 ? Splits() : Splits{Splits::Kind::Count, count};
+}
+
 //===----------------------------------------------------------------------===//
 // The plan
 //===----------------------------------------------------------------------===//

@@ -191,7 +191,8 @@ Status DeviceRun::prepare(const CudaInputs &inputs) {
   operands.pageSize = problem.kv.pageSize;
   operands.numPages = inputs.numPages;
   const int64_t *kvStart = problem.kv.pageTable ? nullptr : problem.kv.kvStart;
-  if (Status status = plan.build(*problem.batch, kvStart, stream.get()); !status)
+  const rt::PageTable pages = {problem.kv.pageTable, problem.kv.requestStride, problem.kv.pageSize};
+  if (Status status = plan.build(*problem.batch, kvStart, stream.get(), {}, pages); !status)
     return status;
   return device.synchronize(stream.get());
 }

@@ -8,6 +8,7 @@
 
 #include "attn/Core/CudaAbi.h"
 #include "attn/Core/MaskProgram.h"
+#include "attn/Core/Recipe.h"
 #include "attn/Core/Status.h"
 #include "attn/Core/Tensor.h"
 
@@ -76,6 +77,7 @@ struct KernelBinary {
   /// is a number in this list.
   std::vector<TableDecl> tables;
   std::optional<CudaLaunch> cuda; ///< GPU targets
+  std::vector<Recipe> recipes;    ///< GPU targets: what else the runtime builds every step
 };
 
 /// One kernel of an artifact.

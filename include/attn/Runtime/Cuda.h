@@ -9,6 +9,7 @@
 #include "attn/Core/Batch.h"
 #include "attn/Core/Manifest.h"
 #include "attn/Runtime/CudaDriver.h"
+#include "attn/Runtime/CudaRecipes.h"
 #include "attn/Runtime/CudaStage.h"
 #include "attn/Runtime/SubRange.h"
 #include "attn/Runtime/WorkList.h"
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace attn::rt {
@@ -149,10 +151,11 @@ public:
 
   /// Builds everything on the host and enqueues its copies. `kvStart`: [num_reqs] rows of
   /// contiguous K/V, or null for a plan that is launched with pages. `cuts`: tokens, ascending, at
-  /// which launches of a part may begin and end; work is ordered between them. Nothing of the batch
+  /// which launches of a part may begin and end; work is ordered between them. `pages`: the block
+  /// table on the host, for recipes of page runs; not looked at without one. Nothing of the batch
   /// is read afterwards. After a failure there is no step. Cannot be captured.
   core::Status build(const core::Batch &batch, const int64_t *kvStart, CudaStream stream,
-                     Span<const int64_t> cuts = {});
+                     Span<const int64_t> cuts = {}, const PageTable &pages = {});
 
   /// Why the last build() failed.
   CudaStepFault fault() const;
@@ -167,6 +170,9 @@ public:
 
   /// Of the step built last; stays until the next but one.
   const WorkListView &workList() const;
+  /// What a recipe of the binary built in the step built last; an error names the recipes there
+  /// are. The device has it when the stream of the build has come past it. Allocates nothing.
+  core::Result<CudaRecipe> recipe(std::string_view name) const;
   const CudaStepCounts &counts() const;
 
   static constexpr uint32_t kMostLaunches = 64;

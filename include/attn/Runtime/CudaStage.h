@@ -32,6 +32,7 @@ struct StepLimits {
   /// Of requests whose length the device alone knows, the largest length less the smallest. 0:
   /// there are none.
   int64_t slack = 0;
+  int64_t pages = 0;        ///< with keys, of all requests; for recipes of page runs
 };
 
 /// Memory of the caller's. It must be aligned to kCudaStageAlignment and stay while the plan does;
@@ -73,7 +74,7 @@ std::string_view toString(FieldHome home);
 
 /// A part of a step and its place at most.
 struct CudaField {
-  std::string name; ///< "work", "table 'slopes'"
+  std::string name; ///< "work", "table 'slopes'", "recipe 'splits'"
   FieldHome home = FieldHome::Step;
   size_t bytes = 0;
 };
@@ -83,6 +84,7 @@ enum class CudaStepFault : uint8_t {
   None,
   TooLarge, ///< past the limits
   Captured, ///< not what captured launches hold
+  Unsuited, ///< without what a recipe is built from
   Failed,   ///< the driver refused something, a strict plan would have waited or allocated, or the
             ///< records cannot hold the step
 };

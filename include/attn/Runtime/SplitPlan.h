@@ -7,6 +7,7 @@
 #ifndef ATTN_RUNTIME_SPLITPLAN_H
 #define ATTN_RUNTIME_SPLITPLAN_H
 
+#include "attn/Core/Recipe.h"
 #include "attn/Core/Status.h"
 #include "attn/Runtime/Span.h"
 #include "attn/Runtime/WorkList.h"
@@ -34,7 +35,7 @@ struct Splits {
 };
 
 /// Most pieces of a tile that a policy asks for.
-constexpr int64_t kMostSplits = 128;
+constexpr int64_t kMostSplits = core::kMostSplitPieces;
 
 /// What the policy `sm100_relbias` looks at.
 struct RelbiasLaunch {
@@ -79,6 +80,11 @@ Splits measuredSplits(const WorkListView &list, const MeasuredLaunch &launch);
 constexpr Splits invariantSplits(int64_t blocks) {
   return {Splits::Kind::Anchored, blocks < 1 ? 1 : blocks};
 }
+
+/// What the policy of a recipe asks for, in at most recipe.pieces pieces a tile. Each policy looks
+/// at its own launch; `measured` has no ctasPerSm but the recipe's, `relbias` no isLocal but its.
+Splits splitsOf(const core::Recipe &recipe, const WorkListView &list, MeasuredLaunch measured,
+                RelbiasLaunch relbias);
 
 //===----------------------------------------------------------------------===//
 // The plan

@@ -59,19 +59,27 @@ attn_status capi::queryCuda(const PlanSettings &settings, attn_workspace_size *s
 
 static bool isPaged(const attn_plan &plan) { return plan.layout.pageSize != 0; }
 
+/// The batch's block table, if it has one.
+static rt::PageTable hostPages(const attn_plan &plan) {
+  if (!isPaged(plan))
+    return {};
+  return {plan.layout.pageTable, plan.layout.requestStride, plan.layout.pageSize};
+}
+
 attn_status capi::prepareCuda(attn_plan &plan, rt::Span<const int64_t> cuts, void *stream) {
   const int64_t *kvStart = isPaged(plan) ? nullptr : plan.layout.kvStart;
   core::Status status;
   if (isPaged(plan))
     status = plan.cudaPlan->checkPages(plan.layout.pageSize, plan.numPages);
   if (status)
-    status = plan.cudaPlan->build(plan.bound.batch, kvStart, stream, cuts);
+    status = plan.cudaPlan->build(plan.bound.batch, kvStart, stream, cuts, hostPages(plan));
   if (status)
     return ATTN_OK;
   switch (plan.cudaPlan->fault()) {
   case rt::CudaStepFault::TooLarge:
     return Failure(ATTN_TOO_LARGE, status.message());
   case rt::CudaStepFault::Captured:
+  case rt::CudaStepFault::Unsuited:
     return Failure(ATTN_INVALID_BATCH, status.message());
   case rt::CudaStepFault::None:
   case rt::CudaStepFault::Failed:

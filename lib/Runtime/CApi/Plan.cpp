@@ -19,7 +19,7 @@ static attn_status readMemoryOptions(const attn_plan_options &options, PlanSetti
     const bool hasAny = options.flags || options.workspace || options.heap_allocations ||
                         options.max_ranges || options.max_seq_len || options.max_document_keys ||
                         options.max_slots || options.max_buckets || options.max_cuts ||
-                        options.max_slack;
+                        options.max_slack || options.max_pages;
     return hasAny ? attn_status(Failure(ATTN_INVALID_ARGUMENT,
                                         "attn_plan_options: members of device 'cuda' from "
                                         "max_ranges on are set, expected 0"))
@@ -34,7 +34,7 @@ static attn_status readMemoryOptions(const attn_plan_options &options, PlanSetti
   memory.limits.slots = options.max_slots;
   memory.limits.buckets = options.max_buckets;
   memory.limits.cuts = options.max_cuts;
-  memory.limits.slack = options.max_slack;
+  memory.limits.slack = options.max_slack || options.max_pages;
   memory.forGraphs = options.flags & ATTN_PLAN_FOR_GRAPHS;
   memory.isStrict = options.flags & ATTN_PLAN_STRICT;
   memory.heapAllocations = options.heap_allocations;

@@ -58,16 +58,23 @@ std::vector<CudaField> CudaPlan::fields() const {
     fields.push_back({"table '" + impl->kernel->binary().tables[i].name + "'", place.home,
                       isHost ? 0 : place.data.bytes + place.offsets.bytes});
   }
+  for (size_t i = 0; i < layout.recipes.size(); ++i) {
+    size_t bytes = 0;
+    for (const Section &section : layout.recipes[i])
+      bytes += section.bytes;
+    fields.push_back(
+        {"recipe '" + impl->kernel->binary().recipes[i].name + "'", FieldHome::Step, bytes});
+  }
   return fields;
 }
 
 Status CudaPlan::build(const Batch &batch, const int64_t *kvStart, CudaStream stream,
-                       Span<const int64_t> cuts) {
+                       Span<const int64_t> cuts, const PageTable &pages) {
   const auto counter = impl->options.isStrict ? impl->options.heapAllocations : nullptr;
   const int64_t before = counter ? counter() : 0;
   impl->isBuilt = false;
   const int last = impl->slot;
-  Status status = impl->build(batch, kvStart, stream, cuts);
+  Status status = impl->build(batch, kvStart, stream, cuts, pages);
   impl->isBuilt = status.ok();
   // The slot of the last step stays the one that is not written.
   if (!status)
@@ -103,7 +110,9 @@ static Span<T> spanOf(uint8_t *slot, const Section &section) {
 }
 
 Status CudaPlan::Impl::build(const Batch &batch, const int64_t *kvStart, CudaStream stream,
-                             Span<const int64_t> cuts) {
+                             Span<const int64_t> cuts, const PageTable &pages) {
+  if (Status status = checkRecipes(kernel->binary().recipes, batch, pages, fault); !status)
+    return status;
   fault = grows ? CudaStepFault::Failed : CudaStepFault::TooLarge;
   if (Status status = grows ? makeRoom(batch, cuts.size) : checkLimits(batch, cuts.size); !status)
     return status;
@@ -137,6 +146,8 @@ Status CudaPlan::Impl::build(const Batch &batch, const int64_t *kvStart, CudaStr
   for (size_t i = 0; i < batch.params.size(); ++i)
     words.push_back(paramWord(kernel->spec().program.params[i], batch.params[i]));
   if (Status status = writeTables(batch); !status)
+    return status;
+  if (Status status = writeRecipes(batch, pages); !status)
     return status;
   if (Status status = checkCaptured(); !status) {
     fault = CudaStepFault::Captured;

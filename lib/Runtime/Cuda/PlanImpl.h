@@ -7,6 +7,7 @@
 #include "StageLayout.h"
 
 #include "attn/Runtime/Cuda.h"
+#include "attn/Runtime/SplitPlan.h"
 
 #include <atomic>
 #include <memory>
@@ -50,11 +51,13 @@ struct CudaPlan::Impl {
 
   // One step; Plan.cpp.
   core::Status build(const core::Batch &batch, const int64_t *kvStart, CudaStream stream,
-                     Span<const int64_t> cuts);
+                     Span<const int64_t> cuts, const PageTable &pages);
   core::Status buildList(const core::Batch &batch, const int64_t *kvStart,
                          Span<const int64_t> cuts);
   void padList();
   core::Status writeTables(const core::Batch &batch);
+  core::Status writeRecipes(const core::Batch &batch, const PageTable &pages); ///< Recipes.cpp
+  Splits chooseSplits(const core::Recipe &recipe, const core::BatchShape &shape) const;
   core::Status checkCaptured() const;
   void captured(const CudaOperands &operands) const;
 
@@ -103,8 +106,9 @@ struct CudaPlan::Impl {
   WorkListView list;
   size_t numWork = 0; ///< of a launch: with what pads the list
   Needs needs;
-  std::vector<int64_t> words;      ///< the argument block; operands are filled in by a launch
-  std::vector<cuda::Section> used; ///< what is copied of the slot, ascending
+  std::vector<int64_t> words;       ///< the argument block; operands are filled in by a launch
+  std::vector<cuda::Section> used;  ///< what is copied of the slot, ascending
+  std::vector<Splits> recipeSplits; ///< those of split plans
   bool constantsChanged = false;
   CudaStepCounts counts;
 

@@ -15,8 +15,10 @@ using namespace attn::rt;
 using namespace attn::rt::cuda;
 
 /// What a batch takes.
-static StepLimits limitsOf(const KernelSpec &spec, const Batch &batch, int64_t cuts) {
+static StepLimits limitsOf(const CudaKernel &kernel, const Batch &batch, int64_t cuts) {
+  const KernelSpec &spec = kernel.spec();
   StepLimits limits;
+  limits.pages = recipePages(kernel.binary().recipes, batch.shape);
   limits.cuts = cuts;
   limits.requests = batch.shape.numReqs();
   limits.tokens = batch.shape.numTokens();
@@ -108,20 +110,21 @@ Status CudaPlan::Impl::takeMemory() {
   builder.reserve(list);
   scratch.resize(static_cast<size_t>(options.limits.ranges));
   words.reserve(static_cast<size_t>(numArgumentWords(spec, kernel->binary())));
-  used.reserve(6 + 2 * layout.tables.size());
+  used.reserve(6 + 2 * layout.tables.size() + kNumRecipeParts * layout.recipes.size());
+  recipeSplits.resize(layout.recipes.size());
   hasConstants = false;
   return {};
 }
 
 /// Memory of a growing plan: half as much again at least, so that growing batches settle.
 Status CudaPlan::Impl::makeRoom(const Batch &batch, int64_t cuts) {
-  const StepLimits needed = limitsOf(kernel->spec(), batch, cuts);
+  const StepLimits needed = limitsOf(*kernel, batch, cuts);
   StepLimits wanted = options.limits;
   bool fits = host != nullptr;
   for (int64_t StepLimits::*limit :
        {&StepLimits::requests, &StepLimits::tokens, &StepLimits::ranges, &StepLimits::keys,
         &StepLimits::documentKeys, &StepLimits::slots, &StepLimits::buckets, &StepLimits::cuts,
-        &StepLimits::slack}) {
+        &StepLimits::slack, &StepLimits::pages}) {
     if (needed.*limit <= wanted.*limit)
       continue;
     fits = false;
@@ -152,7 +155,7 @@ Status CudaPlan::Impl::makeRoom(const Batch &batch, int64_t cuts) {
 /// A step within the limits; names both numbers where it is not.
 Status CudaPlan::Impl::checkLimits(const Batch &batch, int64_t cuts) const {
   const StepLimits &most = options.limits;
-  const StepLimits needed = limitsOf(kernel->spec(), batch, cuts);
+  const StepLimits needed = limitsOf(*kernel, batch, cuts);
   const bool readsDocuments = [&] {
     const std::vector<TableDecl> &tables = kernel->binary().tables;
     for (size_t i = 0; i < tables.size(); ++i)
@@ -180,6 +183,7 @@ Status CudaPlan::Impl::checkLimits(const Batch &batch, int64_t cuts) const {
       {"buckets in a table", needed.buckets, most.buckets},
       {"cuts", needed.cuts, most.cuts},
       {"keys between the lengths a request may have", needed.slack, most.slack},
+      {"pages with keys", needed.pages, most.pages},
   };
   for (const auto &check : checks)
     if (check.got > check.most)

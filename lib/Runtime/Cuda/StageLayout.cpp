@@ -115,6 +115,7 @@ Status checkLimits(const StepLimits &limits) {
       {"buckets", {limits.buckets, int64_t(1) << 40}},
       {"cuts", {limits.cuts, kMostTokens}},
       {"slack", {limits.slack, kPositionLimit}},
+      {"pages", {limits.pages, kMostTokens}},
   };
   for (const auto &[name, check] : checks)
     if (check.first < 0 || check.first > check.second)
@@ -139,6 +140,8 @@ Result<StageLayout> cuda::layOutStage(const KernelSpec &spec, const KernelBinary
                                       const StepLimits &limits) {
   if (Status status = checkLimits(limits); !status)
     return Error{status.message()};
+  if (std::optional<std::string> fault = verifyRecipes(binary.recipes, binary.tables))
+    return Error{"kernel '" + spec.name + "': " + *fault};
   StageLayout layout;
   layout.most = WorkListBuilder(spec.program, *binary.cuda, binary.tilePlan)
                     .mostSizes({limits.requests, limits.tokens, limits.ranges, limits.keys,
@@ -171,6 +174,13 @@ Result<StageLayout> cuda::layOutStage(const KernelSpec &spec, const KernelBinary
       place.offsets = places.take(limits.requests + 1, sizeof(int64_t));
     }
     layout.tables.push_back(place);
+  }
+  for (const Recipe &recipe : binary.recipes) {
+    const RecipeArrays arrays = mostArrays(recipe, limits, layout.most);
+    RecipePlace &place = layout.recipes.emplace_back();
+    for (size_t part = 0; part < arrays.size(); ++part)
+      if (arrays[part].width)
+        place[part] = slot.take(arrays[part].count, arrays[part].width);
   }
   if (!slot.fits() || !constants.fits())
     return Error{"kernel '" + spec.name + "': the memory of the largest step has more bytes than " +

@@ -4,6 +4,8 @@
 #ifndef ATTN_LIB_RUNTIME_CUDA_STAGELAYOUT_H
 #define ATTN_LIB_RUNTIME_CUDA_STAGELAYOUT_H
 
+#include "Recipes.h"
+
 #include "attn/Runtime/CudaStage.h"
 #include "attn/Runtime/WorkList.h"
 
@@ -23,6 +25,9 @@ struct TablePlace {
   Section offsets; ///< ranges and documents
 };
 
+/// Those of its arrays that a recipe does not have are empty.
+using RecipePlace = std::array<Section, kNumRecipeParts>;
+
 struct StageLayout {
   Section work;
   Section tiles; ///< one more than a list has: the last has no rows
@@ -31,6 +36,7 @@ struct StageLayout {
   Section claims;
   Section nothing; ///< what host-only tables point at
   std::vector<TablePlace> tables;
+  std::vector<RecipePlace> recipes;
 
   WorkListSizes most;
   uint64_t slotBytes = 0;
