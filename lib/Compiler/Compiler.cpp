@@ -5,6 +5,7 @@
 #include "CanonicalOrder.h"
 #include "GpuTarget.h"
 #include "NativeCode.h"
+#include "Recipes.h"
 #include "SpecReader.h"
 
 #include "attn/Compiler/Pipelines.h"
@@ -195,6 +196,10 @@ static FailureOr<core::Artifact> compileModule(ModuleOp module, const CompileOpt
     OwningOpRef<ModuleOp> copy = module.clone();
     std::vector<core::KernelBinary> binaries = describe(*copy, artifact, target);
     const TargetInfo *gpu = findTarget(target);
+    if (gpu)
+      for (auto [kernel, binary] : llvm::zip(copy->getOps<KernelOp>(), binaries))
+        if (failed(compiler::addRecipes(kernel, options.recipes, binary)))
+          return failure();
     if (failed(gpu ? compiler::compileGpu(*copy, *gpu, binaries, options, artifact)
                    : compileNative(*copy, binaries, options, artifact)))
       return failure();
@@ -208,6 +213,8 @@ template <class Value, class Use>
 static llvm::Expected<Value> withSpec(StringRef spec, StringRef name, const CompileOptions &options,
                                       Use use) {
   if (llvm::Error error = compiler::checkTargets(options.targets))
+    return error;
+  if (llvm::Error error = compiler::checkRecipeTargets(options))
     return error;
   std::unique_ptr<MLIRContext> context = compiler::makeContext();
   DiagnosticCollector diagnostics(context.get(), options.notProved);
@@ -286,6 +293,8 @@ llvm::Expected<std::string> compiler::emitText(StringRef spec, StringRef name, S
 
 llvm::Expected<core::Artifact> compiler::compile(ModuleOp module, const CompileOptions &options) {
   if (llvm::Error error = compiler::checkTargets(options.targets))
+    return error;
+  if (llvm::Error error = compiler::checkRecipeTargets(options))
     return error;
   DiagnosticCollector diagnostics(module.getContext());
   if (options.explain && failed(enableExplain(module.getContext(), options.explain)))

@@ -45,6 +45,17 @@ static cl::opt<std::string>
     instrument("instrument", cl::value_desc("what"),
                cl::desc("Build counters into GPU kernels: tiles (the key blocks that are visited)"),
                cl::cat(category));
+static cl::list<std::string> recipes(
+    "recipe", cl::value_desc("kind,key=value,..."),
+    cl::desc("What else the runtime builds every step of a GPU kernel, for kernels of your own "
+             "(docs/embedding.md); may be repeated:\n"
+             "  range_tensor,per_request=N[,table=T]\n"
+             "  page_runs,page_size=N\n"
+             "  split_plan,policy=count,pieces=N\n"
+             "  split_plan,policy=measured,pieces=N[,ctas_per_sm=N]\n"
+             "  split_plan,policy=sm100_relbias,pieces=N[,local=yes]\n"
+             "and name=NAME, by default its kind"),
+    cl::cat(category));
 static cl::opt<std::string>
     ptxas("ptxas", cl::value_desc("program"),
           cl::desc("Assembles GPU code (default: ptxas of PATH, CUDA_HOME or CUDA_PATH if there is "
@@ -93,7 +104,7 @@ static int listTargets() {
   if (input.getNumOccurrences() || output.getNumOccurrences() || emit.getNumOccurrences() ||
       explain.getNumOccurrences() || optLevel.getNumOccurrences() ||
       noMaskPasses.getNumOccurrences() || instrument.getNumOccurrences() ||
-      ptxas.getNumOccurrences() || strictPtxas.getNumOccurrences() ||
+      recipes.getNumOccurrences() || ptxas.getNumOccurrences() || strictPtxas.getNumOccurrences() ||
       verifyMasks.getNumOccurrences() || solver.getNumOccurrences() ||
       solverTimeout.getNumOccurrences() || proveEqual.getNumOccurrences())
     return fail("attn-compile: --target=list only prints the targets, expected no other argument");
@@ -146,6 +157,8 @@ static std::string uselessOption(const compiler::CompileOptions &options) {
     return "";
   if (optLevel.getNumOccurrences() && (gpu || emit != "llvm"))
     return "-O has no meaning with --emit=" + emit + ", no code is generated for the CPU";
+  if (recipes.getNumOccurrences())
+    return "--recipe has no meaning with --emit=" + emit + ", no artifact is made";
   if (emit == "attn" && instrument.getNumOccurrences())
     return "--instrument has no meaning with --emit=attn, no code is generated";
   for (const cl::Option *option : std::initializer_list<const cl::Option *>{&ptxas, &strictPtxas})
@@ -185,6 +198,17 @@ static std::string setGpuOptions(compiler::CompileOptions &options) {
   return std::string(cubin ? "--emit=cubin" : "--strict-ptxas") +
          (ptxas == "none" ? " does not go with --ptxas=none"
                           : " needs ptxas, which is in none of PATH, CUDA_HOME and CUDA_PATH");
+}
+
+/// Sets what --recipe says.
+static llvm::Error readRecipes(compiler::CompileOptions &options) {
+  for (const std::string &text : recipes) {
+    llvm::Expected<compiler::RecipeRequest> request = compiler::parseRecipe(text);
+    if (!request)
+      return request.takeError();
+    options.recipes.push_back(std::move(*request));
+  }
+  return compiler::checkRecipeTargets(options);
 }
 
 /// Sets what --verify says. Returns why that makes no sense, or nothing.
@@ -250,9 +274,10 @@ static int compileSpec(llvm::StringRef spec, const compiler::CompileOptions &opt
 /// Why the options make no sense with --prove-equal, or nothing.
 static std::string checkProveOptions() {
   const cl::Option &targets = targetNames; // Its operator& is not the built-in one.
+  const cl::Option &wanted = recipes;
   for (const cl::Option *option : std::initializer_list<const cl::Option *>{
-           &targets, &output, &emit, &explain, &optLevel, &noMaskPasses, &instrument, &ptxas,
-           &strictPtxas, &verifyMasks})
+           &targets, &output, &emit, &explain, &optLevel, &noMaskPasses, &instrument, &wanted,
+           &ptxas, &strictPtxas, &verifyMasks})
     if (option->getNumOccurrences())
       return (option->ArgStr.size() == 1 ? "-" : "--") + option->ArgStr.str() +
              " has no meaning with --prove-equal, nothing is compiled";
@@ -368,6 +393,8 @@ int main(int argc, char **argv) {
   if (!buffer)
     return fail("attn-compile: cannot read '" + input + "': " + buffer.getError().message());
   if (llvm::Error error = compiler::checkTargets(options.targets))
+    return fail("attn-compile: " + llvm::toString(std::move(error)));
+  if (llvm::Error error = readRecipes(options))
     return fail("attn-compile: " + llvm::toString(std::move(error)));
   for (std::string why : {setGpuOptions(options), setVerifyOptions(options)})
     if (!why.empty())

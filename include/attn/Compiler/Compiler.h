@@ -28,6 +28,15 @@ void registerAll(mlir::DialectRegistry &registry);
 /// Registers every pass and pipeline by name, for attn-opt and other opt tools.
 void registerAllPasses();
 
+/// A recipe that code for GPU targets names (attn/Core/Recipe.h), for every kernel of the spec.
+struct RecipeRequest {
+  core::Recipe recipe; ///< without `source`
+  std::string table;   ///< that of a range tensor; empty: the kernel's only table of ranges
+};
+/// A recipe of the form "KIND,key=value,...", as attn-compile --help lists them. `name` is KIND by
+/// default.
+llvm::Expected<RecipeRequest> parseRecipe(llvm::StringRef text);
+
 struct CompileOptions {
   /// Names from targets(); each is compiled for.
   std::vector<std::string> targets = {"cpu"};
@@ -38,6 +47,8 @@ struct CompileOptions {
   unsigned optLevel = 3;
   /// GPU kernels count what they visit, see core::TileCounters.
   bool countTiles = false;
+  /// What the runtime builds every step besides, see docs/embedding.md. Needs a GPU target.
+  std::vector<RecipeRequest> recipes;
   /// The ptxas program. Without it the code of GPU targets is PTX only.
   std::string ptxas;
   /// What ptxas complains about, and registers that it spills, are errors.
@@ -61,6 +72,8 @@ struct CompileOptions {
 const std::vector<std::string> &targets();
 /// Whether each of `names` is of targets() and is given once, and there is one.
 llvm::Error checkTargets(const std::vector<std::string> &names);
+/// Whether some target takes the recipes that the options ask for, if they do.
+llvm::Error checkRecipeTargets(const CompileOptions &options);
 /// Whether the code for a target is PTX.
 bool isGpuTarget(llvm::StringRef target);
 

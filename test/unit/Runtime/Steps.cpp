@@ -2,6 +2,8 @@
 //
 // Ten thousand steps of random batches on the fake driver: what is allocated, waited for and loaded
 // on the way. The test counts the heap allocations of this program itself.
+#include "attn-c/Engine.h"
+
 #include "CApiTest.h"
 #include "CudaWorkload.h"
 #include "FakeDriver.h"
@@ -146,6 +148,22 @@ protected:
     memory.clear();
     FakeDriverTest::TearDown();
   }
+  /// Names every kind of recipe.
+  void addRecipes() {
+    Recipe images, runs, splits;
+    images.name = "images";
+    images.source = 0;
+    images.perRequest = kRanges;
+    runs.name = "runs";
+    runs.kind = RecipeKind::PageRuns;
+    runs.pageSize = kPageSize;
+    splits.name = "splits";
+    splits.kind = RecipeKind::SplitPlan;
+    splits.policy = SplitPolicy::Measured;
+    splits.pieces = 8;
+    for (KernelBinary &binary : artifact.kernels[0].binaries)
+      binary.recipes = {images, runs, splits};
+  }
   /// After the steps: what they cost.
   void expectNothing(int64_t allocations, int slowCalls) {
     if (kCounts) {
@@ -154,6 +172,7 @@ protected:
     EXPECT_EQ(slowCalls, 0);
     EXPECT_EQ(fakeState().calls.at("cuModuleLoadDataEx"), 1);
   }
+  void stepsInC(int64_t steps, const std::vector<const char *> &recipes);
   rt::CudaPlanOptions options() const {
     rt::CudaPlanOptions options;
     options.limits.requests = kRequests;
@@ -221,7 +240,7 @@ TEST_F(Steps, NothingIsAllocatedOrWaitedFor) {
   EXPECT_EQ(fakeState().calls.at("cuLaunchKernel"), launched);
 }
 
-TEST_F(Steps, NothingIsAllocatedInC) {
+void Steps::stepsInC(int64_t steps, const std::vector<const char *> &recipes) {
   ArtifactHandle loaded(artifact);
   attn_plan_options o = {};
   o.struct_size = sizeof(o);
@@ -229,6 +248,7 @@ TEST_F(Steps, NothingIsAllocatedInC) {
   o.max_reqs = kRequests;
   o.max_tokens = kTokens;
   o.max_ranges = kRanges;
+  o.max_pages = recipes.empty() ? 0 : kRequests * kWidth;
   o.flags = ATTN_PLAN_FIXED | ATTN_PLAN_STRICT;
   o.heap_allocations = heapAllocations;
   o.cuda_driver = kFake;
@@ -237,8 +257,9 @@ TEST_F(Steps, NothingIsAllocatedInC) {
   Random random(7);
   int64_t allocations = 0;
   int slow = 0;
-  for (int64_t i = 0; i < kSteps; ++i) {
+  for (int64_t i = 0; i < steps; ++i) {
     step.draw(random);
+    step.paged |= !recipes.empty();
     attn_param params[2] = {{sizeof(attn_param), "left", 0, 0, step.left, 0},
                             {sizeof(attn_param), "scale", 1, 0, 0, 0.125}};
     attn_ranges ranges = {sizeof(ranges), nullptr, step.bounds, step.rangeOffsets};
@@ -287,6 +308,11 @@ TEST_F(Steps, NothingIsAllocatedInC) {
     const int slowBefore = fake::slowCalls(fakeState());
     ASSERT_EQ(attn_plan_prepare(plan.handle, &batch, nullptr, nullptr), ATTN_OK) << error();
     ASSERT_EQ(attn_plan_run(plan.handle, &args, nullptr), ATTN_OK) << error();
+    for (const char *name : recipes) {
+      attn_recipe recipe = {};
+      recipe.struct_size = sizeof(recipe);
+      ASSERT_EQ(attn_plan_recipe(plan.handle, name, &recipe), ATTN_OK) << error();
+    }
     allocations += heapAllocations() - before;
     slow += fake::slowCalls(fakeState()) - slowBefore;
   }
@@ -294,8 +320,15 @@ TEST_F(Steps, NothingIsAllocatedInC) {
   attn_step_counts counts = {};
   counts.struct_size = sizeof(counts);
   ASSERT_EQ(attn_plan_step_counts(plan.handle, &counts), ATTN_OK) << error();
-  EXPECT_EQ(counts.steps, static_cast<uint64_t>(kSteps));
+  EXPECT_EQ(counts.steps, static_cast<uint64_t>(steps));
   EXPECT_EQ(counts.waits, 0u);
+}
+
+TEST_F(Steps, NothingIsAllocatedInC) { stepsInC(kSteps, {}); }
+
+TEST_F(Steps, NothingIsAllocatedForRecipesInC) {
+  addRecipes();
+  stepsInC(kSteps / 5, {"images", "runs", "splits"});
 }
 
 TEST_F(Steps, NothingIsAllocatedForReplays) {
@@ -327,6 +360,52 @@ TEST_F(Steps, NothingIsAllocatedForReplays) {
     slow += fake::slowCalls(fakeState()) - slowBefore;
   }
   expectNothing(allocations, slow);
+}
+
+TEST_F(Steps, NothingIsAllocatedForRecipes) {
+  addRecipes();
+  Result<rt::CudaKernel> kernel = rt::CudaKernel::load(device, artifact, artifact.kernels[0]);
+  ASSERT_TRUE(kernel.ok()) << kernel.message();
+  rt::BatchBinder binder(kernel->spec());
+  rt::BatchInput input;
+  rt::BoundBatch bound;
+  binder.reserve(bound, kRequests, kRanges);
+  int64_t allocations = 0, split = 0, runs = 0, ranges = 0;
+  int slow = 0;
+  for (bool forGraphs : {false, true}) {
+    rt::CudaPlanOptions withPages = options();
+    withPages.limits.pages = kRequests * kWidth;
+    withPages.forGraphs = forGraphs;
+    Result<rt::CudaPlan> plan = rt::CudaPlan::create(*kernel, withPages);
+    ASSERT_TRUE(plan.ok()) << plan.message();
+    Step step;
+    Random random(10);
+    for (int64_t i = 0; i < kSteps / 5; ++i) {
+      step.draw(random);
+      step.fill(input);
+      isWarm = i >= kWarm;
+      const int64_t before = heapAllocations();
+      const int slowBefore = fake::slowCalls(fakeState());
+      Status status = binder.bind(input, bound);
+      if (status)
+        status =
+            plan->build(bound.batch, nullptr, nullptr, {}, {step.pages.data(), kWidth, kPageSize});
+      ASSERT_TRUE(status.ok()) << "step " << i << ": " << status.message();
+      for (const char *name : {"images", "runs", "splits"}) {
+        const Result<rt::CudaRecipe> recipe = plan->recipe(name);
+        ASSERT_TRUE(recipe.ok());
+        split += recipe->combines.host.size > 0;
+        runs += recipe->runs.host.size;
+        ranges += recipe->ranges.host.size;
+      }
+      allocations += heapAllocations() - before;
+      slow += fake::slowCalls(fakeState()) - slowBefore;
+    }
+  }
+  expectNothing(allocations, slow);
+  EXPECT_GT(split, kSteps / 20);
+  EXPECT_GT(runs, kSteps);
+  EXPECT_GT(ranges, kSteps);
 }
 
 /// The count counts.
