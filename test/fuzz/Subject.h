@@ -93,6 +93,32 @@ inline attn::core::Artifact artifact() {
   rows.source = 0;
   binary.tables.push_back(rows);
   kernel.binaries.push_back(binary);
+  binary.target = "sm_90a";
+  binary.format = "ptx";
+  binary.maskEntry.clear();
+  binary.cuda.emplace();
+  binary.cuda->groups = 2;
+  binary.cuda->keyTile = 64;
+  binary.cuda->threads = 384;
+  binary.cuda->sharedBytes = 1000;
+  Recipe ranges, runs, splits;
+  ranges.name = "images";
+  ranges.source = 0;
+  ranges.perRequest = 8;
+  runs.name = "runs";
+  runs.kind = RecipeKind::PageRuns;
+  runs.pageSize = 16;
+  splits.kind = RecipeKind::SplitPlan;
+  splits.pieces = 4;
+  binary.recipes = {ranges, runs};
+  for (SplitPolicy policy :
+       {SplitPolicy::Count, SplitPolicy::Measured, SplitPolicy::Sm100Relbias}) {
+    splits.name = toString(policy);
+    splits.policy = policy;
+    splits.isLocal = policy == SplitPolicy::Sm100Relbias;
+    binary.recipes.push_back(splits);
+  }
+  kernel.binaries.push_back(binary);
   artifact.kernels.push_back(std::move(kernel));
   artifact.blobs.push_back({1, 2, 3, 4, 5, 6, 7});
   return artifact;

@@ -38,8 +38,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz::requireRefusal(artifact.message());
     return 0;
   }
-  for (const Kernel &kernel : artifact->kernels)
+  for (const Kernel &kernel : artifact->kernels) {
     fuzz::require(!verify(kernel.spec.program), "programs are verified");
+    for (const KernelBinary &binary : kernel.binaries)
+      fuzz::require(!verifyRecipes(binary.recipes, binary.tables), "recipes are verified");
+  }
   const std::vector<uint8_t> written = serialize(*artifact);
   const Result<Artifact> again = parseArtifact(written.data(), written.size());
   fuzz::require(again.ok(), "what was written is read");

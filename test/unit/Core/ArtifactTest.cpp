@@ -247,6 +247,18 @@ struct Edit {
   const char *from, *to, *message;
 };
 
+void expectRefused(const std::string &manifest, const Bytes &blobs, const Edit &edit) {
+  std::string changed = manifest;
+  size_t at = changed.find(edit.from);
+  ASSERT_NE(at, std::string::npos) << edit.from;
+  changed.replace(at, std::strlen(edit.from), edit.to);
+  Bytes bytes = container(changed, blobs);
+  Result<Artifact> back = parseArtifact(bytes.data(), bytes.size());
+  ASSERT_FALSE(back.ok()) << edit.to;
+  EXPECT_NE(back.message().find(edit.message), std::string::npos)
+      << "got      " << back.message() << "\nexpected " << edit.message;
+}
+
 TEST(Artifact, RefusalsNameThePlace) {
   Artifact artifact = sample();
   std::string manifest = manifestOf(serialize(artifact));
@@ -296,17 +308,8 @@ TEST(Artifact, RefusalsNameThePlace) {
       {"\"target\": \"cpu\"", "\"target\": \"\"",
        "kernels[0].binaries[0]: target, format and entry must not be empty"},
   };
-  for (const Edit &edit : edits) {
-    std::string changed = manifest;
-    size_t at = changed.find(edit.from);
-    ASSERT_NE(at, std::string::npos) << edit.from;
-    changed.replace(at, std::strlen(edit.from), edit.to);
-    Bytes bytes = container(changed, artifact.blobs[1]);
-    Result<Artifact> back = parseArtifact(bytes.data(), bytes.size());
-    ASSERT_FALSE(back.ok()) << edit.to;
-    EXPECT_NE(back.message().find(edit.message), std::string::npos)
-        << "got      " << back.message() << "\nexpected " << edit.message;
-  }
+  for (const Edit &edit : edits)
+    expectRefused(manifest, artifact.blobs[1], edit);
   Bytes empty =
       container("{\"format\": 2, \"compiler\": \"\", \"kernels\": [], \"blobs\": []}", {});
   Result<Artifact> none = parseArtifact(empty.data(), empty.size());
@@ -412,17 +415,152 @@ TEST(Artifact, LaunchesThatNoKernelHasAreRefused) {
       {"\"format\": \"cubin\"", "\"format\": \"ptx\"",
        "kernels[0].binaries[2]: a second binary of format 'ptx' for target 'sm_90a'"},
   };
-  for (const Edit &edit : edits) {
-    std::string changed = manifest;
-    size_t at = changed.find(edit.from);
-    ASSERT_NE(at, std::string::npos) << edit.from;
-    changed.replace(at, std::strlen(edit.from), edit.to);
-    Bytes bytes = container(changed, blobs);
-    Result<Artifact> back = parseArtifact(bytes.data(), bytes.size());
-    ASSERT_FALSE(back.ok()) << edit.to;
-    EXPECT_NE(back.message().find(edit.message), std::string::npos)
-        << "got      " << back.message() << "\nexpected " << edit.message;
+  for (const Edit &edit : edits)
+    expectRefused(manifest, blobs, edit);
+}
+
+/// The GPU's binaries with a recipe of every kind and policy.
+Artifact recipeSample() {
+  Artifact artifact = gpuSample();
+  Recipe images, runs, splits;
+  images.name = "images";
+  images.source = 0;
+  images.perRequest = 8;
+  runs.name = "runs";
+  runs.kind = RecipeKind::PageRuns;
+  runs.pageSize = 16;
+  splits.kind = RecipeKind::SplitPlan;
+  std::vector<Recipe> recipes = {images, runs};
+  for (SplitPolicy policy :
+       {SplitPolicy::Count, SplitPolicy::Measured, SplitPolicy::Sm100Relbias}) {
+    splits.name = std::string("by ") + std::string(toString(policy));
+    splits.policy = policy;
+    splits.pieces = 4 + static_cast<int64_t>(policy);
+    splits.ctasPerSm = policy == SplitPolicy::Measured ? 3 : 1;
+    splits.isLocal = policy == SplitPolicy::Sm100Relbias;
+    recipes.push_back(splits);
   }
+  for (KernelBinary &binary : artifact.kernels[0].binaries)
+    if (binary.cuda)
+      binary.recipes = recipes;
+  return artifact;
+}
+
+TEST(Artifact, RecipesRoundTrip) {
+  const Artifact artifact = recipeSample();
+  Bytes bytes = serialize(artifact);
+  Result<Artifact> back = parseArtifact(bytes.data(), bytes.size());
+  ASSERT_TRUE(back.ok()) << back.message();
+  EXPECT_EQ(serialize(*back), bytes);
+  EXPECT_TRUE(back->kernels[0].binaries[0].recipes.empty());
+  for (int i : {1, 2}) {
+    const std::vector<Recipe> &got = back->kernels[0].binaries[i].recipes;
+    const std::vector<Recipe> &want = artifact.kernels[0].binaries[i].recipes;
+    ASSERT_EQ(got.size(), 5u);
+    for (size_t r = 0; r < got.size(); ++r) {
+      EXPECT_EQ(got[r].name, want[r].name);
+      EXPECT_EQ(got[r].kind, want[r].kind);
+      EXPECT_EQ(got[r].source, want[r].source);
+      EXPECT_EQ(got[r].perRequest, want[r].perRequest);
+      EXPECT_EQ(got[r].pageSize, want[r].pageSize);
+      EXPECT_EQ(got[r].policy, want[r].policy);
+      EXPECT_EQ(got[r].pieces, want[r].pieces);
+      EXPECT_EQ(got[r].ctasPerSm, want[r].ctasPerSm);
+      EXPECT_EQ(got[r].isLocal, want[r].isLocal);
+    }
+  }
+}
+
+/// The manifest of code without recipes is what it was before there were any.
+TEST(Artifact, CodeWithoutRecipesDoesNotMentionThem) {
+  const std::string plain = manifestOf(serialize(gpuSample()));
+  EXPECT_EQ(plain.find("recipe"), std::string::npos);
+  EXPECT_NE(plain.find("\"format\": 2"), std::string::npos);
+  std::string stripped = manifestOf(serialize(recipeSample()));
+  for (int i = 0; i < 2; ++i) {
+    const size_t key = stripped.find("\"recipes\"");
+    ASSERT_NE(key, std::string::npos);
+    const size_t begin = stripped.rfind(',', key), end = stripped.find(']', key);
+    stripped.erase(begin, end + 1 - begin);
+  }
+  EXPECT_EQ(stripped, plain);
+}
+
+TEST(Artifact, RecipesThatAreNoneAreRefused) {
+  Artifact artifact = recipeSample();
+  const std::string manifest = manifestOf(serialize(artifact));
+  Bytes blobs;
+  for (const Bytes &blob : artifact.blobs)
+    blobs.insert(blobs.end(), blob.begin(), blob.end());
+  const Edit edits[] = {
+      {"\"kind\": \"range_tensor\"", "\"kind\": \"tile_lists\"",
+       "kernels[0].binaries[1].recipes[0].kind: unknown recipe 'tile_lists', expected one of "
+       "range_tensor, page_runs, split_plan"},
+      {"\"policy\": \"measured\"", "\"policy\": \"guess\"",
+       "kernels[0].binaries[1].recipes[3].policy: unknown policy 'guess', expected one of count, "
+       "measured, sm100_relbias"},
+      {"\"source\": 0, \"per_request\"", "\"source\": 1, \"per_request\"",
+       "kernels[0].binaries[1].recipes: recipe 'images': source table 'bias' is of kind plain, "
+       "expected ranges"},
+      {"\"source\": 0, \"per_request\"", "\"source\": 3, \"per_request\"",
+       "recipe 'images': source table 'built' is of kind query_ranges, expected ranges"},
+      {"\"source\": 0, \"per_request\"", "\"source\": 9, \"per_request\"",
+       "recipe 'images': no source table 9"},
+      {"\"source\": 0, \"per_request\"", "\"per_request\"",
+       "kernels[0].binaries[1].recipes[0]: missing key 'source'"},
+      {"\"per_request\": 8", "\"per_request\": 0",
+       "recipes[0].per_request: expected an integer, 1 to 1048576, got 0"},
+      {"\"per_request\": 8", "\"per_request\": 1048577",
+       "recipes[0].per_request: expected an integer, 1 to 1048576, got 1048577"},
+      {"\"page_size\": 16", "\"page_size\": 0",
+       "recipes[1].page_size: expected an integer, 1 to 1073741824, got 0"},
+      {"\"pieces\": 4", "\"pieces\": 129",
+       "recipes[2].pieces: expected an integer, 1 to 128, got 129"},
+      {"\"pieces\": 4", "\"pieces\": 4, \"ctas_per_sm\": 2",
+       "recipes[2]: unknown key 'ctas_per_sm'"},
+      {"\"ctas_per_sm\": 3", "\"ctas_per_sm\": 33",
+       "recipes[3].ctas_per_sm: expected an integer, 1 to 32, got 33"},
+      {"\"local\": true", "\"local\": 1", "recipes[4].local: expected a boolean, got an integer"},
+      {"\"name\": \"runs\"", "\"name\": \"images\"",
+       "kernels[0].binaries[1].recipes: recipe 'images': a second one of this name"},
+      {"\"name\": \"runs\"", "\"name\": \"built\"", "recipe 'built': a table has this name"},
+      {"\"name\": \"runs\"", "\"name\": \"work\"",
+       "recipe 'work': a part of every step has this name"},
+      {"\"name\": \"runs\"", "\"name\": \"\"", "recipe 1 has no name"},
+  };
+  for (const Edit &edit : edits)
+    expectRefused(manifest, blobs, edit);
+  // Code for the CPU has none.
+  artifact = sample();
+  artifact.kernels[0].binaries[0].recipes = recipeSample().kernels[0].binaries[1].recipes;
+  Bytes bytes = serialize(artifact);
+  const std::string message = parseArtifact(bytes.data(), bytes.size()).message();
+  EXPECT_NE(message.find("kernels[0].binaries[0].recipes: code of format 'elf-x86-64' for target "
+                         "'cpu' has no recipes, code for a GPU has"),
+            std::string::npos)
+      << message;
+}
+
+/// What an artifact made in memory may hold.
+TEST(Artifact, RecipesAreVerified) {
+  const Artifact artifact = recipeSample();
+  const KernelBinary &binary = artifact.kernels[0].binaries[1];
+  EXPECT_FALSE(verifyRecipes(binary.recipes, binary.tables));
+  const auto fault = [&](auto change) {
+    std::vector<Recipe> recipes = binary.recipes;
+    change(recipes);
+    return verifyRecipes(recipes, binary.tables).value_or("none");
+  };
+  using Recipes = std::vector<Recipe>;
+  EXPECT_EQ(fault([](Recipes &r) { r[0].source = -1; }), "recipe 'images': no source table -1");
+  EXPECT_EQ(fault([](Recipes &r) { r[0].perRequest = -5; }),
+            "recipe 'images': per_request -5, expected 1 to 1048576");
+  EXPECT_EQ(fault([](Recipes &r) { r[1].pageSize = kMostRecipePageSize + 1; }),
+            "recipe 'runs': page_size 1073741825, expected 1 to 1073741824");
+  EXPECT_EQ(fault([](Recipes &r) { r[2].pieces = 0; }),
+            "recipe 'by count': pieces 0, expected 1 to 128");
+  EXPECT_EQ(fault([](Recipes &r) { r[3].ctasPerSm = 0; }),
+            "recipe 'by measured': ctas_per_sm 0, expected 1 to 32");
 }
 
 } // namespace
