@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Builders of the tables that kernels read. Each is a recipe a manifest can name.
+// Builders of the tables that kernels read, and of range tensors and page runs, which are recipes a
+// manifest can name (attn/Core/Recipe.h).
 #ifndef ATTN_RUNTIME_BUILDERS_H
 #define ATTN_RUNTIME_BUILDERS_H
 

@@ -145,6 +145,58 @@ TEST(GpuTarget, CountingIsInTheCodeAndTheManifest) {
   EXPECT_TRUE(artifact->kernels[0].binaries[0].cuda->countsTiles);
 }
 
+TEST(GpuTarget, RecipesAreInTheManifestOfGpuCodeOnly) {
+  const std::string spec =
+      kernel(kRanges, mask("%c = attn.causal %q, %k\n%r = attn.mm_prefix %mm, %b, %q, %k\n"
+                           "%m = attn.or %c, %r\n")) +
+      kernel(kRanges, mask("%m = attn.causal %q, %k\n"), "other");
+  CompileOptions plain = gpu();
+  plain.targets.push_back("cpu");
+  CompileOptions options = plain;
+  for (const char *text :
+       {"range_tensor,per_request=8", "split_plan,name=s,policy=count,pieces=3"}) {
+    auto request = compiler::parseRecipe(text);
+    ASSERT_TRUE(static_cast<bool>(request)) << llvm::toString(request.takeError());
+    options.recipes.push_back(*request);
+  }
+  auto artifact = compiler::compile(spec, "test.mlir", options);
+  ASSERT_TRUE(static_cast<bool>(artifact)) << llvm::toString(artifact.takeError());
+  const std::vector<uint8_t> bytes = core::serialize(*artifact);
+  auto again = core::parseArtifact(bytes.data(), bytes.size());
+  ASSERT_TRUE(again) << again.message();
+  for (const core::Kernel &kernel : again->kernels) {
+    EXPECT_TRUE(kernel.find("cpu")->recipes.empty());
+    const std::vector<core::Recipe> &recipes = kernel.find("sm_90a")->recipes;
+    ASSERT_EQ(recipes.size(), 2u);
+    EXPECT_EQ(recipes[0].name, "range_tensor");
+    EXPECT_EQ(recipes[0].source, 0);
+    EXPECT_EQ(recipes[0].perRequest, 8);
+    EXPECT_EQ(recipes[1].name, "s");
+    EXPECT_EQ(recipes[1].kind, core::RecipeKind::SplitPlan);
+    EXPECT_EQ(recipes[1].pieces, 3);
+  }
+  // Nothing else changes.
+  for (core::Kernel &kernel : artifact->kernels)
+    for (core::KernelBinary &binary : kernel.binaries)
+      binary.recipes.clear();
+  auto without = compiler::compile(spec, "test.mlir", plain);
+  ASSERT_TRUE(static_cast<bool>(without)) << llvm::toString(without.takeError());
+  EXPECT_EQ(core::serialize(*artifact), core::serialize(*without));
+}
+
+TEST(GpuTarget, RecipesAreRefusedByName) {
+  CompileOptions options;
+  options.recipes.push_back(llvm::cantFail(compiler::parseRecipe("page_runs,page_size=16")));
+  const std::string spec = kernel(kShape, mask("%m = attn.causal %q, %k\n"));
+  EXPECT_EQ(errorOf(spec, options),
+            "recipe 'page_runs': target 'cpu' has no recipes, expected one of: sm_90a");
+  options.targets = {"sm_90a"};
+  // Requests that were not read from text.
+  options.recipes[0].recipe.pageSize = 0;
+  EXPECT_EQ(errorOf(spec, options),
+            "test.mlir:1:1: error: recipe 'page_runs': page_size 0, expected 1 to 1073741824");
+}
+
 TEST(GpuTarget, NamesDoNotReachThePtx) {
   auto spec = [](const std::string &name, const std::string &left, const std::string &mm,
                  const std::string &value) {
