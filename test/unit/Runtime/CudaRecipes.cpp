@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recipes of a plan: what steps of random batches build against the definitions, where it lies,
-// what is refused, and that kernels without them are as before.
-#include "attn/Runtime/CudaRecipes.h"
+// Recipes of a plan: what steps of random batches build against the definitions, and where it lies.
+#include "CudaRecipes.h"
 
-#include "CudaWorkload.h"
-#include "FakeDriver.h"
-
-#include "attn/Core/IntMath.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
@@ -21,167 +12,6 @@ using namespace attn::core;
 using namespace testing_rt;
 
 namespace {
-
-constexpr int64_t kRequests = 6, kTokens = 900, kRanges = 40, kPerRequest = 9;
-constexpr int64_t kPageSize = 16, kWidth = 80, kPages = 300;
-
-Recipe rangeTensor(const std::string &name = "images") {
-  Recipe recipe;
-  recipe.name = name;
-  recipe.kind = RecipeKind::RangeTensor;
-  recipe.source = 0;
-  recipe.perRequest = kPerRequest;
-  return recipe;
-}
-
-Recipe pageRuns(const std::string &name = "runs") {
-  Recipe recipe;
-  recipe.name = name;
-  recipe.kind = RecipeKind::PageRuns;
-  recipe.pageSize = kPageSize;
-  return recipe;
-}
-
-Recipe splitPlan(SplitPolicy policy, int64_t pieces, const std::string &name) {
-  Recipe recipe;
-  recipe.name = name;
-  recipe.kind = RecipeKind::SplitPlan;
-  recipe.policy = policy;
-  recipe.pieces = pieces;
-  return recipe;
-}
-
-std::vector<Recipe> allRecipes() {
-  return {rangeTensor(),
-          pageRuns(),
-          splitPlan(SplitPolicy::Count, 3, "thirds"),
-          splitPlan(SplitPolicy::Measured, kMostSplitPieces, "measured"),
-          splitPlan(SplitPolicy::Measured, 2, "halves"),
-          splitPlan(SplitPolicy::Sm100Relbias, 16, "relbias")};
-}
-
-Artifact artifactWith(const std::vector<Recipe> &recipes) {
-  Artifact artifact = gpuArtifact(/*countsTiles=*/false);
-  for (KernelBinary &binary : artifact.kernels[0].binaries)
-    binary.recipes = recipes;
-  return artifact;
-}
-
-/// A batch for gpuSpec with a block table, whose entries past the keys are junk.
-struct Step {
-  core::Batch batch;
-  std::vector<int32_t> table;
-  std::vector<float> slopes = std::vector<float>(4, 0.5f);
-
-  Step() = default;
-  Step(const Step &) = delete;
-
-  rt::PageTable pages() const { return {table.data(), kWidth, kPageSize}; }
-
-  void draw(Random &random) {
-    BatchShape &shape = batch.shape;
-    shape = {};
-    batch.numHeads = 4;
-    batch.numKvHeads = 2;
-    batch.params = {{random.in(0, 300), 0}, {0, 0.125}};
-    batch.tables.resize(2);
-    TableData &mm = batch.tables[0], &dense = batch.tables[1];
-    dense.data = slopes.data();
-    dense.extents = {4};
-    dense.strides = {1};
-    mm.ranges.clear();
-    mm.rangeOffsets = shape.queryStartLoc = {0};
-    table.assign(kRequests * kWidth, -7);
-    const int64_t requests = random.in(0, kRequests);
-    const bool hasRanges = random.in(0, 3) != 0;
-    int64_t left = kPages;
-    for (int64_t b = 0; b < requests; ++b) {
-      const int64_t room = std::min(kTokens - shape.numTokens(), left * kPageSize);
-      const int64_t queryLen =
-          random.in(0, 2) ? random.in(0, std::min<int64_t>(room, 400)) : std::min<int64_t>(room, 1);
-      const int64_t seqLen = std::min(
-          {queryLen + random.in(0, 1) * random.in(0, 800), left * kPageSize, kWidth * kPageSize});
-      left -= ceilDiv(seqLen, kPageSize);
-      shape.queryStartLoc.push_back(shape.queryStartLoc.back() + queryLen);
-      shape.seqLen.push_back(seqLen);
-      shape.contextLen.push_back(seqLen - queryLen);
-      shape.keyBegin.push_back(random.in(0, 3) ? 0 : random.in(0, seqLen));
-      shape.keyEnd.push_back(random.in(0, 3) ? seqLen : random.in(shape.keyBegin.back(), seqLen));
-      const int64_t ranges = hasRanges && seqLen > 1 ? random.in(0, kPerRequest) : 0;
-      for (int64_t n = 0; n < ranges && mm.ranges.size() < kRanges; ++n) {
-        const auto start = static_cast<int32_t>(random.in(0, seqLen - 2));
-        mm.ranges.push_back(
-            {start, static_cast<int32_t>(random.in(start + 1, std::min(seqLen, start + 200L)))});
-      }
-      mm.rangeOffsets.push_back(static_cast<int64_t>(mm.ranges.size()));
-      int32_t page = 0;
-      for (int64_t i = shape.keyBegin.back() / kPageSize;
-           i < ceilDiv(shape.keyEnd.back(), kPageSize); ++i) {
-        page = i && random.in(0, 3) ? page + 1 : static_cast<int32_t>(random.in(0, 1 << 30));
-        table[b * kWidth + i] = page;
-      }
-    }
-  }
-};
-
-class CudaRecipes : public FakeDriverTest {
-protected:
-  void load(const std::vector<Recipe> &recipes) {
-    kernel = nullptr;
-    artifact = artifactWith(recipes);
-    Result<rt::CudaKernel> loaded = rt::CudaKernel::load(device, artifact, artifact.kernels[0]);
-    ASSERT_TRUE(loaded.ok()) << loaded.message();
-    kernel = std::make_unique<rt::CudaKernel>(std::move(*loaded));
-  }
-  void TearDown() override {
-    kernel = nullptr;
-    FakeDriverTest::TearDown();
-  }
-  static rt::CudaPlanOptions options() {
-    rt::CudaPlanOptions options;
-    options.limits.requests = kRequests;
-    options.limits.tokens = kTokens;
-    options.limits.ranges = kRanges;
-    options.limits.pages = kPages;
-    return options;
-  }
-  rt::CudaPlan makePlan(const rt::CudaPlanOptions &options) {
-    Result<rt::CudaPlan> plan = rt::CudaPlan::create(*kernel, options);
-    EXPECT_TRUE(plan.ok()) << plan.message();
-    return std::move(*plan);
-  }
-  static Status build(rt::CudaPlan &plan, const Step &step) {
-    return plan.build(step.batch, nullptr, nullptr, {}, step.pages());
-  }
-
-  /// The device has what the host has.
-  template <class T>
-  void expectCopied(const rt::CudaArray<T> &array) const {
-    std::vector<T> copy(static_cast<size_t>(array.host.size));
-    const size_t bytes = copy.size() * sizeof(T);
-    if (bytes == 0)
-      return;
-    ASSERT_TRUE(device->copyOut(copy.data(), array.device, bytes, nullptr).ok());
-    EXPECT_EQ(std::memcmp(copy.data(), array.host.data, bytes), 0);
-  }
-  void expectCopied(const rt::CudaRecipe &r) const {
-    expectCopied(r.counts);
-    expectCopied(r.ranges);
-    expectCopied(r.runs);
-    expectCopied(r.offsets);
-    expectCopied(r.pieces);
-    expectCopied(r.pieceBegin);
-    expectCopied(r.entries);
-    expectCopied(r.work);
-    expectCopied(r.combines);
-    expectCopied(r.tiles);
-    expectCopied(r.visible);
-  }
-  void expectStep(const rt::CudaPlan &plan, const Step &step, bool forGraphs) const;
-
-  Artifact artifact;
-  std::unique_ptr<rt::CudaKernel> kernel;
-};
 
 //===----------------------------------------------------------------------===//
 // Definitions
@@ -309,6 +139,22 @@ void expectSplitPlan(const rt::CudaRecipe &r, const rt::WorkListView &list, int6
   EXPECT_EQ(row, counts.partialRows);
 }
 
+} // namespace
+
+void CudaRecipes::expectCopied(const rt::CudaRecipe &r) const {
+  expectCopied(r.counts);
+  expectCopied(r.ranges);
+  expectCopied(r.runs);
+  expectCopied(r.offsets);
+  expectCopied(r.pieces);
+  expectCopied(r.pieceBegin);
+  expectCopied(r.entries);
+  expectCopied(r.work);
+  expectCopied(r.combines);
+  expectCopied(r.tiles);
+  expectCopied(r.visible);
+}
+
 void CudaRecipes::expectStep(const rt::CudaPlan &plan, const Step &step, bool forGraphs) const {
   for (const Recipe &recipe : kernel->binary().recipes) {
     SCOPED_TRACE(recipe.name);
@@ -329,6 +175,8 @@ void CudaRecipes::expectStep(const rt::CudaPlan &plan, const Step &step, bool fo
     expectCopied(*r);
   }
 }
+
+namespace {
 
 //===----------------------------------------------------------------------===//
 // Steps
@@ -541,131 +389,6 @@ TEST_F(CudaRecipes, TheLargestStepFits) {
     ASSERT_TRUE(build(plan, step).ok());
     expectStep(plan, step, false);
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Refusals
-//===----------------------------------------------------------------------===//
-
-class CudaRecipeRefusals : public CudaRecipes {
-protected:
-  /// Three requests with 3, 2 and 0 ranges and 2, 1 and 0 pages.
-  void SetUp() override {
-    CudaRecipes::SetUp();
-    BatchShape &shape = step.batch.shape;
-    Random random(1);
-    step.draw(random);
-    shape.queryStartLoc = {0, 4, 5, 5};
-    shape.seqLen = shape.keyEnd = {20, 9, 0};
-    shape.contextLen = {16, 8, 0};
-    shape.keyBegin = {0, 0, 0};
-    step.batch.tables[0].ranges = {{1, 2}, {3, 4}, {5, 6}, {1, 3}, {2, 4}};
-    step.batch.tables[0].rangeOffsets = {0, 3, 5, 5};
-    step.table.assign(kRequests * kWidth, 3);
-  }
-  std::string refusal(rt::CudaPlan &plan, const rt::PageTable &pages, rt::CudaStepFault fault) {
-    Status status = plan.build(step.batch, nullptr, nullptr, {}, pages);
-    EXPECT_EQ(plan.fault(), status ? rt::CudaStepFault::None : fault);
-    if (status)
-      return "built";
-    EXPECT_EQ(plan.recipe(kernel->binary().recipes[0].name).message(),
-              "recipe '" + kernel->binary().recipes[0].name + "': the plan has no step");
-    return status.message();
-  }
-  Step step;
-};
-
-using Fault = rt::CudaStepFault;
-
-TEST_F(CudaRecipeRefusals, StepsThatAreTooLargeNameBothNumbers) {
-  std::vector<Recipe> recipes = {rangeTensor(), pageRuns()};
-  recipes[0].perRequest = 2;
-  load(recipes);
-  {
-    rt::CudaPlan plan = makePlan(options());
-    EXPECT_EQ(refusal(plan, step.pages(), Fault::TooLarge),
-              "recipe 'images': a request of the step has 3 ranges, the recipe was made for 2");
-    rt::CudaPlan growing(*kernel);
-    EXPECT_EQ(refusal(growing, step.pages(), Fault::TooLarge),
-              "recipe 'images': a request of the step has 3 ranges, the recipe was made for 2");
-  }
-  load(allRecipes());
-  for (auto [pages, message] :
-       {std::pair(2, "the step has 3 pages with keys, the plan was made for 2"),
-        std::pair(0, "the step has 3 pages with keys, the plan was made for 0"),
-        std::pair(3, "built")}) {
-    rt::CudaPlanOptions o = options();
-    o.limits.pages = pages;
-    rt::CudaPlan plan = makePlan(o);
-    EXPECT_EQ(refusal(plan, step.pages(), Fault::TooLarge), message);
-  }
-  rt::CudaPlanOptions o = options();
-  o.limits.pages = -1;
-  EXPECT_EQ(rt::CudaPlan::create(*kernel, o).message(),
-            "step limits: -1 pages, expected 0 to 2147483647");
-}
-
-TEST_F(CudaRecipeRefusals, StepsWithoutTheBlockTable) {
-  load({pageRuns()});
-  rt::CudaPlan plan = makePlan(options());
-  rt::PageTable pages = step.pages();
-  EXPECT_EQ(refusal(plan, {}, Fault::Unsuited),
-            "recipe 'runs': the step has no block table on the host, expected one for 3 pages");
-  pages.pageSize = 32;
-  EXPECT_EQ(refusal(plan, pages, Fault::Unsuited),
-            "recipe 'runs': the step has pages of 32 keys, expected 16");
-  pages = step.pages();
-  pages.stride = 1;
-  EXPECT_EQ(refusal(plan, pages, Fault::Unsuited),
-            "recipe 'runs': request 0 has 2 pages, the block table has 1 entries a request");
-  pages.stride = 2;
-  EXPECT_EQ(refusal(plan, pages, Fault::Unsuited), "built");
-  // Nothing is read of a table where there are no keys.
-  step.batch.shape.keyEnd = {0, 0, 0};
-  EXPECT_EQ(refusal(plan, {}, Fault::Unsuited), "built");
-  EXPECT_EQ(plan.recipe("runs")->runs.host.size, 0);
-  EXPECT_EQ(plan.recipe("runs")->offsets.host.size, 4);
-  expectStep(plan, step, false);
-}
-
-TEST_F(CudaRecipeRefusals, TheBlockTableIsForPageRunsOnly) {
-  load({rangeTensor(), splitPlan(SplitPolicy::Count, 2, "halves")});
-  rt::CudaPlanOptions o = options();
-  o.limits.pages = 0;
-  rt::CudaPlan plan = makePlan(o);
-  EXPECT_EQ(refusal(plan, {}, Fault::None), "built");
-  expectStep(plan, step, false);
-}
-
-TEST_F(CudaRecipeRefusals, NamesThatAreNotThere) {
-  load({rangeTensor(), pageRuns()});
-  {
-    rt::CudaPlan plan = makePlan(options());
-    EXPECT_EQ(plan.recipe("runs").message(), "recipe 'runs': the plan has no step");
-    ASSERT_TRUE(build(plan, step).ok());
-    EXPECT_EQ(plan.recipe("pages").message(),
-              "kernel 'tiny' has no recipe 'pages' (it has: images, runs)");
-  }
-  load({});
-  rt::CudaPlan none = makePlan(options());
-  EXPECT_EQ(none.recipe("pages").message(), "kernel 'tiny' has no recipe 'pages' (it has: none)");
-}
-
-TEST_F(CudaRecipeRefusals, RecipesThatAreNone) {
-  const auto message = [&](const Recipe &recipe) {
-    load({recipe});
-    const std::string planned = rt::CudaPlan::create(*kernel, options()).message();
-    EXPECT_EQ(rt::CudaPlan::querySizes(kernel->spec(), kernel->binary(), options()).message(),
-              planned);
-    return planned;
-  };
-  Recipe recipe = rangeTensor();
-  recipe.source = 1;
-  EXPECT_EQ(message(recipe), "kernel 'tiny': recipe 'images': source table 'slopes' is of kind "
-                             "plain, expected ranges");
-  recipe = pageRuns();
-  recipe.pageSize = 0;
-  EXPECT_EQ(message(recipe), "kernel 'tiny': recipe 'runs': page_size 0, expected 1 to 1073741824");
 }
 
 } // namespace
