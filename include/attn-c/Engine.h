@@ -248,7 +248,7 @@ typedef enum attn_recipe_kind {
 /* Numbers of the step, in device memory too: there a captured kernel finds what changes between
  * replays. Those of other kinds are 0. */
 typedef struct attn_recipe_counts {
-  int64_t requests;                               /* range tensor, page runs */
+  int64_t requests;                               /* of the step */
   int64_t items;                                  /* ranges; runs */
   int64_t tiles, pieces, entries, work, combines; /* split plan */
   int64_t partial_rows;                           /* as in attn_split_plan */

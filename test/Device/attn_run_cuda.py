@@ -68,6 +68,38 @@ def read_output(path):
     return {name: t["shape"] for name, t in header.items()}, any(v != v for v in values)
 
 
+def with_recipes(source, target, recipes):
+    """The artifact with recipes in its code for the GPU."""
+    with open(source, "rb") as file:
+        data = file.read()
+    size = struct.unpack("<Q", data[8:16])[0]
+    manifest = json.loads(data[24:24 + size])
+    for kernel in manifest["kernels"]:
+        for binary in kernel["binaries"]:
+            if "cuda" in binary:
+                binary["recipes"] = recipes
+    text = json.dumps(manifest).encode()
+    fnv1a = 0xcbf29ce484222325
+    for byte in text:
+        fnv1a = (fnv1a ^ byte) * 0x100000001b3 % 2**64
+    with open(target, "wb") as file:
+        file.write(data[:8] + struct.pack("<QQ", len(text), fnv1a) + text + data[24 + size:])
+
+
+def check_recipes(test, name, plain, paged):
+    """A kernel with recipes runs as it does without them, on batches that they can be built from."""
+    recipes = [{"name": "images", "kind": "range_tensor", "source": 0, "per_request": 2},
+               {"name": "splits", "kind": "split_plan", "policy": "measured", "pieces": 8, "ctas_per_sm": 1},
+               {"name": "runs", "kind": "page_runs", "page_size": 16}]
+    source, target = os.path.join(test.artifacts, name + ".attn"), test.path("recipes")
+    with_recipes(source, target + ".attn", recipes)
+    test.expect("recipes", test.run(target, paged, "--check"), 0, r"in pages of 16", r"\n  ok\n")
+    test.expect("recipes without pages", test.run(target, plain, "--check"), 2,
+                r"recipe 'runs': the step has no block table on the host, expected one for 25 pages")
+    with_recipes(source, target + ".attn", recipes[:2])
+    test.expect("recipes for packed keys", test.run(target, plain, "--check"), 0, r"\n  ok\n")
+
+
 def check(test):
     plain = test.write("plain.json", BATCH)
     paged = test.write("paged.json", dict(BATCH, page_size=16))
@@ -84,6 +116,7 @@ def check(test):
         test.failures += 1
         print("output: %s, NaN: %s" % (shapes, has_nan))
     test.expect("pages", test.run(name, paged, "--check"), 0, r"in pages of 16", r"\n  ok\n")
+    check_recipes(test, name, plain, paged)
     test.expect("f16", test.run("window_mm_clamp-d64-f16-h4x1", paged, "--check"), 0,
                 r"tolerance 2e-03", r"\n  ok\n")
     test.expect("bench", test.run(name, plain, "--bench"), 0,

@@ -24,9 +24,9 @@ struct CudaArray {
 };
 
 /// Numbers of the step, on the device too: a captured kernel finds there what changes between
-/// replays.
+/// replays. Those of other kinds are 0.
 struct RecipeCounts {
-  int64_t requests; ///< range tensor, page runs
+  int64_t requests; ///< of the step
   int64_t items;    ///< ranges; runs
   // Split plan: as SplitSizes.
   int64_t tiles;

@@ -59,20 +59,16 @@ attn_status capi::queryCuda(const PlanSettings &settings, attn_workspace_size *s
 
 static bool isPaged(const attn_plan &plan) { return plan.layout.pageSize != 0; }
 
-/// The batch's block table, if it has one.
-static rt::PageTable hostPages(const attn_plan &plan) {
-  if (!isPaged(plan))
-    return {};
-  return {plan.layout.pageTable, plan.layout.requestStride, plan.layout.pageSize};
-}
-
 attn_status capi::prepareCuda(attn_plan &plan, rt::Span<const int64_t> cuts, void *stream) {
   const int64_t *kvStart = isPaged(plan) ? nullptr : plan.layout.kvStart;
+  // Without pages there is no table either.
+  const rt::PageTable pages = {plan.layout.pageTable, plan.layout.requestStride,
+                               plan.layout.pageSize};
   core::Status status;
   if (isPaged(plan))
     status = plan.cudaPlan->checkPages(plan.layout.pageSize, plan.numPages);
   if (status)
-    status = plan.cudaPlan->build(plan.bound.batch, kvStart, stream, cuts, hostPages(plan));
+    status = plan.cudaPlan->build(plan.bound.batch, kvStart, stream, cuts, pages);
   if (status)
     return ATTN_OK;
   switch (plan.cudaPlan->fault()) {

@@ -212,7 +212,6 @@ Status CudaPlan::Impl::writeRecipes(const Batch &batch, const PageTable &pages) 
     const Recipe &recipe = recipes[i];
     const RecipePlace &place = layout.recipes[i];
     const RecipeMemory memory(hostSlot(), place);
-    memory.counts() = {};
     memory.counts().requests = batch.shape.numReqs();
     recipeSplits[i] = {};
     Result<UsedBytes> bytes = [&]() -> Result<UsedBytes> {

@@ -249,7 +249,7 @@ TEST(SplitsOf, NoTileHasMorePiecesThanTheRecipe) {
     list.entries.push_back({0, blocks, 2, -1});
     list.work.push_back({static_cast<int32_t>(list.tiles.size()) - 1, 0});
   }
-  const rt::MeasuredLaunch launch = {132, 7, 64, 128, 128, 2};
+  const rt::MeasuredLaunch launch = {4, 7, 64, 128, 128, 2};
   rt::RelbiasLaunch relbias;
   relbias.target = "sm_100a";
   relbias.isLocal = true;
@@ -276,12 +276,15 @@ TEST(SplitsOf, NoTileHasMorePiecesThanTheRecipe) {
   // The CTAs at a time are the recipe's.
   Recipe measured = splitPlan(SplitPolicy::Measured, 128, "s");
   rt::MeasuredLaunch alone = launch;
-  for (int64_t ctas : {1, 3}) {
+  std::set<int64_t> chosen;
+  for (int64_t ctas : {1, 5}) {
     measured.ctasPerSm = alone.ctasPerSm = ctas;
     const rt::Splits want = rt::measuredSplits(list, alone);
     ASSERT_EQ(want.kind, Kind::Blocks);
     EXPECT_EQ(ask(measured), std::pair(Kind::Blocks, want.value));
+    chosen.insert(want.value);
   }
+  EXPECT_EQ(chosen.size(), 2u);
   measured.pieces = 4;
   EXPECT_EQ(ask(measured), std::pair(Kind::Blocks, int64_t(25)));
   measured.pieces = 1;
