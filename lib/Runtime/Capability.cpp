@@ -98,15 +98,14 @@ private:
   }
 
   void checkShape() {
-    if (c.numHeads < 1 || c.numKvHeads < 1 || c.numHeads % c.numKvHeads)
+    if (c.numHeads > 0 && c.numKvHeads > 0 && c.numHeads % c.numKvHeads)
       reasons.push_back("heads " + std::to_string(c.numHeads) +
                         " expected to be a multiple of kv_heads " + std::to_string(c.numKvHeads));
-    constexpr int64_t kMostExtent = 1 << 20; // of a manifest
-    for (auto [name, value] :
-         {std::pair("heads", c.numHeads), std::pair("dim", c.dimQk), std::pair("dim_v", c.dimV)})
-      if (value < 1 || value > kMostExtent)
+    for (auto [name, value] : {std::pair("heads", c.numHeads), std::pair("kv_heads", c.numKvHeads),
+                               std::pair("dim", c.dimQk), std::pair("dim_v", c.dimV)})
+      if (value < 1 || value > kMaxKernelExtent)
         reasons.push_back(std::string(name) + " expected to be 1 to " +
-                          std::to_string(kMostExtent) + ", got " + std::to_string(value));
+                          std::to_string(kMaxKernelExtent) + ", got " + std::to_string(value));
     if (!target.takesDimsThatDiffer && c.dimQk != c.dimV)
       refuse("takes dim_v equal to dim, got " + std::to_string(c.dimV) + " and " +
              std::to_string(c.dimQk));

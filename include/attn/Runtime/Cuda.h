@@ -52,7 +52,7 @@ struct CudaOperands {
 
   CudaPointer pageTable = 0; ///< int32 [num_reqs, pageTableStride]; 0: contiguous
   int64_t pageTableStride = 0;
-  int64_t pageSize = 0;
+  int64_t pageSize = 0; ///< slots: 1 to 2^30 - 1, as in a batch
   int64_t numPages = 0; ///< pages of the cache
 
   /// int32 [num_reqs], of all requests of the batch, read where the host did not know the length

@@ -8,6 +8,7 @@
 #include "Arguments.h"
 #include "PlanImpl.h"
 
+#include "attn/Core/IndexSpaces.h"
 #include "attn/Runtime/BatchBinding.h"
 
 #include <algorithm>
@@ -52,11 +53,12 @@ Status checkStride(const char *operand, const char *stride, int64_t elements) {
                std::to_string(kAlignment / kElementBytes) + " below 2^39"};
 }
 
-Status checkCount(const char *operand, const char *what, int64_t count) {
-  if (count >= 1 && count <= kMostCoordinate)
+Status checkCount(const char *operand, const char *what, int64_t count,
+                  int64_t most = kMostCoordinate) {
+  if (count >= 1 && count <= most)
     return {};
   return Error{std::string(operand) + ": " + std::to_string(count) + " " + what +
-               ", expected 1 to " + std::to_string(kMostCoordinate)};
+               ", expected 1 to " + std::to_string(most)};
 }
 
 /// A 5-D tensor of rows of 64-column groups, see attn/Core/CudaAbi.h.
@@ -154,7 +156,9 @@ Status checkOutputs(const CudaOperands &operands, const KernelSpec &spec, int64_
 Status checkPages(const CudaOperands &operands, int64_t requests, int64_t longest) {
   if (Status status = checkAddress("page table", operands.pageTable, sizeof(int32_t)); !status)
     return status;
-  if (Status status = checkCount("page table", "slots a page", operands.pageSize); !status)
+  if (Status status =
+          checkCount("page table", "slots a page", operands.pageSize, kPositionLimit - 1);
+      !status)
     return status;
   const int64_t width = livePages(longest, operands.pageSize);
   if (requests > 1 && operands.pageTableStride < width)

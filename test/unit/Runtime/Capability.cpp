@@ -99,6 +99,22 @@ TEST(Capability, OneFieldOneReason) {
   }
 }
 
+TEST(Capability, HeadsAreCountedBeforeTheyAreDivided) {
+  for (int64_t heads : {int64_t(0), int64_t(-4), kMaxKernelExtent + 1}) {
+    const std::string rest = " expected to be 1 to 1048576, got " + std::to_string(heads);
+    rt::Configuration c = gemma("cpu");
+    c.numHeads = heads;
+    c.numKvHeads = 1;
+    EXPECT_EQ(rt::reasonsAgainst(c), Reasons{"heads" + rest});
+    c.numKvHeads = heads;
+    EXPECT_EQ(rt::reasonsAgainst(c), (Reasons{"heads" + rest, "kv_heads" + rest}));
+    c.numHeads = kMaxKernelExtent;
+    if (heads < 1) {
+      EXPECT_EQ(rt::reasonsAgainst(c), Reasons{"kv_heads" + rest});
+    }
+  }
+}
+
 TEST(Capability, ConfigurationOfASpec) {
   const rt::Configuration c = rt::configurationOf(tinySpec(), "cpu");
   EXPECT_EQ(c.qType, "f32");

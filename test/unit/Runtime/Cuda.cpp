@@ -4,6 +4,8 @@
 // emulated kernel against the reference.
 #include "attn/Runtime/Cuda.h"
 
+#include "attn/Runtime/Capability.h"
+
 #include "CudaWorkload.h"
 #include "FakeDriver.h"
 
@@ -369,7 +371,7 @@ TEST_F(Cuda, OperandsThatCannotBeTakenAreRefused) {
   EXPECT_EQ(message(true, [](Operands &o) { o.pageTable = 0; }),
             "the plan was built for paged keys, expected a page table");
   EXPECT_EQ(message(true, [](Operands &o) { o.pageSize = 0; }),
-            "page table: 0 slots a page, expected 1 to 2147483647");
+            "page table: 0 slots a page, expected 1 to 1073741823");
   EXPECT_EQ(message(true, [](Operands &o) { o.numPages = 0; }),
             "k: 0 pages, expected 1 to 2147483647");
   EXPECT_NE(message(true, [](Operands &o) { o.pageTableStride = 1; }).find("entries a request"),
@@ -380,6 +382,30 @@ TEST_F(Cuda, OperandsThatCannotBeTakenAreRefused) {
   fakeState().failNext["cuLaunchKernel"] = 1;
   EXPECT_EQ(message(false, [](Operands &) {}),
             "cuLaunchKernel: CUDA_ERROR_INVALID_VALUE (invalid argument)");
+}
+
+// A launch takes the page sizes that the batch and the capability query take.
+TEST_F(Cuda, PageSizesAreThoseOfBatches) {
+  const Artifact artifact = gpuArtifact();
+  Result<rt::CudaKernel> kernel = rt::CudaKernel::load(device, artifact, artifact.kernels[0]);
+  ASSERT_TRUE(kernel.ok()) << kernel.message();
+  Workload run(device, artifact, 16, false, 8);
+  rt::CudaPlan plan(*kernel);
+  ASSERT_TRUE(plan.build(run.bound.batch, nullptr, nullptr).ok());
+  rt::Configuration configuration = rt::configurationOf(kernel->spec(), rt::kCudaTarget);
+  for (int64_t pageSize :
+       {int64_t(-16), int64_t(1), kPositionLimit - 1, kPositionLimit, 2 * kPositionLimit - 1}) {
+    run.operands.pageSize = configuration.pageSize = pageSize;
+    run.operands.numPages = pageSize == 1 ? 1024 : 4;
+    run.operands.pageTableStride = 1024;
+    const Status status = kernel->checkOperands(plan, run.operands);
+    EXPECT_EQ(status.ok(), rt::isSupported(configuration)) << pageSize << status.message();
+    rt::BatchInput input;
+    input.pageSize = pageSize;
+    const Result<rt::BoundBatch> bound = rt::bindBatch(kernel->spec(), input);
+    EXPECT_EQ(!bound && bound.message().find("page_size") == 0, !rt::isSupported(configuration))
+        << pageSize << bound.message();
+  }
 }
 
 } // namespace
