@@ -10,6 +10,8 @@
 #include "Forward.h"
 #include "RandomKernels.h"
 
+#include "attn/Reference/Reference.h"
+
 #include "llvm/Support/Error.h"
 
 #include <gtest/gtest.h>
@@ -119,6 +121,22 @@ std::string runInSimulator(const Trial &trial, const rt::CudaKernel &kernel, rt:
   return status ? work.judge().fault : status.message();
 }
 
+/// The reference's mask against the predicate of these tests.
+std::string compareMask(const KernelSpec &spec, const Batch &batch, const device::Keep &keep) {
+  const BatchShape &shape = batch.shape;
+  const int64_t stride =
+      std::max<int64_t>(1, *std::max_element(shape.seqLen.begin(), shape.seqLen.end()));
+  const std::vector<uint8_t> mask = reference::denseMask(spec, batch, stride);
+  for (int64_t b = 0; b < shape.numReqs(); ++b)
+    for (int64_t i = 0; i < shape.queryLen(RequestIndex(b)); ++i)
+      for (int64_t k = 0; k < shape.seqLen[b]; ++k)
+        if (keep(b, 0, shape.contextLen[b] + i, k) !=
+            (mask[(shape.queryStartLoc[b] + i) * stride + k] != 0))
+          return "mask: request " + std::to_string(b) + " row " + std::to_string(i) + " key " +
+                 std::to_string(k);
+  return "";
+}
+
 /// Runs what is supported; empty text when it is right.
 std::string run(const Trial &trial, const std::shared_ptr<const rt::CudaDevice> &device) {
   std::mt19937 rng(trial.seed);
@@ -131,6 +149,8 @@ std::string run(const Trial &trial, const std::shared_ptr<const rt::CudaDevice> 
   const auto keep = [&](int64_t b, int64_t, int64_t q, int64_t k) {
     return trial.kernel.keeps(batch.requests[b], batch.left, q, k);
   };
+  if (std::string fault = compareMask(spec, bound->batch, keep); !fault.empty())
+    return fault;
   if (trial.kernel.configuration.target == "cpu")
     return runNatively(trial, std::move(*bound), keep, rng);
   if (trial.kernel.configuration.isContextParallel)

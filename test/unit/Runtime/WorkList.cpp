@@ -167,10 +167,10 @@ int64_t anchorOf(const Launch &s, const rt::WorkList &list, const TileHeader &ti
   return rest < 0 ? rest + s.launch.keyTile : rest;
 }
 
-/// Element i is block i - 1.
+/// Numbers of blocks are one more than theirs: 0 is block -1. Element i has number first + i.
 std::vector<BlockRecord> blocksOf(const Launch &s, const rt::WorkList &list, const TileHeader &tile,
-                                  int64_t count) {
-  std::vector<BlockRecord> blocks(count);
+                                  int64_t first, int64_t count) {
+  std::vector<BlockRecord> blocks(std::max<int64_t>(0, count - first));
   const int64_t anchor = anchorOf(s, list, tile);
   if (!s.keys.kvStart) {
     EXPECT_EQ(anchor, 0);
@@ -194,8 +194,8 @@ std::vector<BlockRecord> blocksOf(const Launch &s, const rt::WorkList &list, con
     }
     previous = entry.keyBegin;
     for (int32_t j = 0; j < entry.blocks; ++j)
-      blocks.at((entry.keyBegin - anchor) / s.launch.keyTile + 1 + j) = {entry.classes,
-                                                                         entry.visible};
+      blocks.at((entry.keyBegin - anchor) / s.launch.keyTile + 1 + j - first) = {entry.classes,
+                                                                                 entry.visible};
   }
   return blocks;
 }
@@ -257,13 +257,15 @@ struct Judge {
     }
   }
 
-  /// The entries of a tile. Whatever the list leaves out must hold no kept pair.
-  void tile(const TileHeader &tile, int64_t head) {
+  /// The entries of a tile. Whatever the list leaves out must hold no kept pair. No entry lies
+  /// before the block of key `from`; with long requests such blocks are too many to go through.
+  void tile(const TileHeader &tile, int64_t head, int64_t from = 0) {
     costs.push_back(0);
+    const int64_t first = from / s.launch.keyTile;
     const int64_t count = (tile.keyEnd + s.launch.keyTile - 1) / s.launch.keyTile + 1;
-    const std::vector<BlockRecord> blocks = blocksOf(s, list, tile, count);
-    for (int64_t i = 0; i < count && !testing::Test::HasFatalFailure(); ++i)
-      block(tile, head, i, blocks[i]);
+    const std::vector<BlockRecord> blocks = blocksOf(s, list, tile, first, count);
+    for (int64_t i = first; i < count && !testing::Test::HasFatalFailure(); ++i)
+      block(tile, head, i, blocks[i - first]);
   }
 };
 
@@ -385,152 +387,72 @@ TEST(WorkList, ClassesBitmapsCountsAndOrder) {
   EXPECT_GT(bitmaps, 1000);
 }
 
-TEST(WorkList, SlicesBeginAndEndAtCuts) {
-  rt::WorkList list;
-  list.parts = {{4, 10}, {4, 10}, {9, 16}, {12, 22}};
-  auto slice = [&](int64_t begin, int64_t end) -> std::pair<int64_t, int64_t> {
-    const Result<rt::WorkSlice> result = rt::sliceOf(list, {begin, end});
-    EXPECT_TRUE(result.ok()) << result.message();
-    return {result->begin, result->end};
-  };
-  using Pair = std::pair<int64_t, int64_t>;
-  EXPECT_EQ(slice(0, 12), Pair(0, 22));
-  EXPECT_EQ(slice(0, 4), Pair(0, 10));
-  EXPECT_EQ(slice(4, 9), Pair(10, 16));
-  EXPECT_EQ(slice(4, 12), Pair(10, 22));
-  EXPECT_EQ(slice(7, 7), Pair(0, 0));
-  EXPECT_EQ(rt::sliceOf(list, {0, 5}).message(),
-            "tokens [0, 5): the batch is not cut at 5 (it is at: 4, 4, 9)");
-  EXPECT_EQ(rt::sliceOf(list, {3, 9}).message(),
-            "tokens [3, 9): the batch is not cut at 3 (it is at: 4, 4, 9)");
-  list.parts = {{12, 22}};
-  EXPECT_EQ(rt::sliceOf(list, {4, 12}).message(),
-            "tokens [4, 12): the batch is not cut at 4 (it is at: none)");
+/// Chunks of queries and decode rows whose last key is at or a little below `end`.
+Launch setupBelow(int64_t end, int64_t keyTile, Random &random) {
+  Launch s;
+  Batch &batch = s.batch;
+  batch.numKvHeads = 1;
+  batch.numHeads = random.in(1, 2);
+  BatchShape &shape = batch.shape;
+  shape.queryStartLoc = {0};
+  TableData mm;
+  mm.rangeOffsets = {0};
+  for (int64_t queries : {random.in(120, 140), int64_t(1), random.in(2, 64)}) {
+    const int64_t seqLen = end - random.in(0, std::min(end, 2 * keyTile));
+    shape.queryStartLoc.push_back(shape.queryStartLoc.back() + queries);
+    shape.seqLen.push_back(seqLen);
+    shape.contextLen.push_back(seqLen - queries);
+    const bool part = random.in(0, 2) == 0;
+    shape.keyBegin.push_back(part ? std::max<int64_t>(0, seqLen - random.in(0, 900)) : 0);
+    shape.keyEnd.push_back(part ? std::max(shape.keyBegin.back(), seqLen - random.in(0, 90))
+                                : seqLen);
+    s.kvStart.push_back(0);
+    if (random.in(0, 1) && seqLen > 0) {
+      const int64_t first = std::max<int64_t>(0, seqLen - random.in(1, 2000));
+      mm.ranges.push_back({static_cast<int32_t>(first),
+                           static_cast<int32_t>(std::min(seqLen - 1, first + random.in(1, 1900)))});
+    }
+    mm.rangeOffsets.push_back(static_cast<int64_t>(mm.ranges.size()));
+  }
+  batch.tables.push_back(std::move(mm));
+  batch.params = {{random.in(950, 1050), 0}, {0, 0}};
+  s.launch.groups = random.in(1, 3);
+  s.launch.keyTile = keyTile;
+  s.launch.testsVisible = random.in(0, 1);
+  s.keys.kvStart = random.in(0, 1) ? s.kvStart.data() : nullptr;
+  s.keys.bytes = 512;
+  return s;
 }
 
-/// One request of `queries` queries behind as many keys.
-Batch oneRequest(int64_t queries, int64_t keys, int64_t heads, int64_t kvHeads) {
-  Batch batch;
-  batch.numHeads = heads;
-  batch.numKvHeads = kvHeads;
-  batch.shape.queryStartLoc = {0, queries};
-  batch.shape.seqLen = batch.shape.keyEnd = {keys};
-  batch.shape.contextLen = {keys - queries};
-  batch.shape.keyBegin = {0};
-  return batch;
-}
-
-CudaLaunch launchOf(int64_t groups, int64_t keyTile) {
-  CudaLaunch launch;
-  launch.groups = groups;
-  launch.keyTile = keyTile;
-  return launch;
-}
-
-// Two row groups of a causal tile: the upper skips the block that only the lower sees.
-TEST(WorkList, CausalByHand) {
-  MaskProgram program;
-  program.mask = add(program, Op::Causal);
-  const Batch batch = oneRequest(200, 200, 2, 1);
-  Result<rt::WorkList> list =
-      rt::buildWorkList(program, batch, launchOf(2, 64), TilePlan::Intervals, {nullptr, 512});
-  ASSERT_TRUE(list.ok()) << list.message();
-  ASSERT_EQ(list->tiles.size(), 2u);
-  ASSERT_EQ(list->entries.size(), 5u);
-  // Rows 0 to 127: keys 64 to 127 for the lower group only, 0 to 63 partial and full.
-  const TileEntry *e = list->entries.data();
-  EXPECT_EQ(e[0].keyBegin, 64);
-  EXPECT_EQ(e[0].classes, kGroupPartial << 2);
-  EXPECT_EQ(e[0].visible, -1);
-  EXPECT_EQ(e[1].keyBegin, 0);
-  EXPECT_EQ(e[1].classes, kGroupFull << 2 | kGroupPartial);
-  // Rows 128 to 199: eight of them in the lower group. Keys 200 to 255 do not exist.
-  EXPECT_EQ(e[2].keyBegin, 192);
-  EXPECT_EQ(e[2].classes, kGroupPartial << 2);
-  EXPECT_EQ(e[2].visible, 0);
-  EXPECT_EQ(list->visible[0], 0xFFu);
-  EXPECT_EQ(e[3].keyBegin, 128);
-  EXPECT_EQ(e[3].classes, kGroupFull << 2 | kGroupPartial);
-  EXPECT_EQ(e[4].keyBegin, 0);
-  EXPECT_EQ(e[4].blocks, 2);
-  EXPECT_EQ(e[4].classes, kGroupFull << 2 | kGroupFull);
-  // The second tile has more work; its heads come first, side by side.
-  ASSERT_EQ(list->work.size(), 4u);
-  EXPECT_EQ(list->work[0].tile, 1);
-  EXPECT_EQ(list->work[1].tile, 1);
-  EXPECT_EQ(list->work[1].head, 1);
-  EXPECT_EQ(list->work[2].tile, 0);
-  EXPECT_EQ(list->counts.loaded, 2u * 6);
-  EXPECT_EQ(list->counts.visited, 2u * 10);
-  EXPECT_EQ(list->counts.full, 2u * 6);
-}
-
-// A chunk of 16384 queries behind 1061 keys, a window of 1024: 64 rows need 1087 keys, which meet
-// 18 blocks at multiples of 64 and 17 that start where a tile needs them. A paged cache cannot.
-TEST(WorkList, BlocksStartWhereATileNeedsThem) {
-  MaskProgram program;
-  program.params = {{"left", ScalarType::I32, 0}};
-  program.mask = window(program);
-  Batch batch = oneRequest(16384, 16384 + 1061, 1, 1);
-  batch.params = {{1023, 0}};
-  const int64_t start[] = {0};
-  auto visited = [&](rt::WorkListKeys keys) {
-    Result<rt::WorkList> list =
-        rt::buildWorkList(program, batch, launchOf(2, 64), TilePlan::Intervals, keys);
-    EXPECT_TRUE(list.ok()) << list.message();
-    return list->counts.visited;
-  };
-  EXPECT_EQ(visited({nullptr, 512}), 256u * 18);
-  EXPECT_EQ(visited({start, 512}), 256u * 17);
-}
-
-TEST(WorkList, HeadsThatFitTheCacheRunTogether) {
-  MaskProgram program;
-  // 4096 keys of 2048 bytes are 8 MB a head: four heads at a time.
-  const Batch batch = oneRequest(256, 4096, 12, 6);
-  Result<rt::WorkList> list =
-      rt::buildWorkList(program, batch, launchOf(2, 128), TilePlan::Intervals, {nullptr, 2048});
-  ASSERT_TRUE(list.ok()) << list.message();
-  std::vector<int32_t> heads;
-  for (const WorkItem &item : list->work)
-    heads.push_back(item.head);
-  EXPECT_EQ(heads, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6,  7,  0, 1, 2,  3,
-                                         4, 5, 6, 7, 8, 9, 10, 11, 8, 9, 10, 11}));
-}
-
-TEST(WorkList, CutsAreTokensInOrder) {
-  MaskProgram program;
-  const Batch batch = oneRequest(8, 10, 1, 1);
-  auto messageOf = [&](std::vector<int64_t> cuts) {
-    Result<rt::WorkList> list = rt::buildWorkList(program, batch, launchOf(1, 128),
-                                                  TilePlan::Intervals, {nullptr, 1}, cuts);
-    return list ? std::string("no error") : list.message();
-  };
-  EXPECT_EQ(messageOf({0, 3, 3, 8}), "no error");
-  EXPECT_EQ(messageOf({-1}), "work list: cut 0 is at token -1, expected 0 to 8");
-  EXPECT_EQ(messageOf({3, 9}), "work list: cut 1 is at token 9, expected 3 to 8");
-  EXPECT_EQ(messageOf({3, 2}), "work list: cut 1 is at token 2, expected 3 to 8");
-}
-
-TEST(WorkList, WhatDoesNotFitTheRecordsIsRefused) {
-  MaskProgram program;
-  auto messageOf = [&](const Batch &batch, rt::WorkListKeys keys) {
-    Result<rt::WorkList> list =
-        rt::buildWorkList(program, batch, launchOf(1, 128), TilePlan::Intervals, keys);
-    return list ? std::string("no error") : list.message();
-  };
-  Batch batch = oneRequest(1, 10, 1, 1);
-  const int64_t far[] = {int64_t(INT32_MAX) - 10}, tooFar[] = {int64_t(INT32_MAX) - 9};
-  EXPECT_EQ(messageOf(batch, {far, 1}), "no error");
-  EXPECT_EQ(messageOf(batch, {tooFar, 1}),
-            "work list: row of the last key of request 0 2147483648 passes 2147483647, the "
-            "largest in its records");
-  batch.shape.queryStartLoc[1] = int64_t(1) << 31;
-  EXPECT_EQ(messageOf(batch, {}), "work list: number of tokens 2147483648 passes 2147483647, the "
-                                  "largest in its records");
-  batch = oneRequest(2048 * 64, 1, 1 << 20, 1 << 20);
-  EXPECT_EQ(messageOf(batch, {}), "work list: number of work items 2147483648 passes 2147483647, "
-                                  "the largest in its records");
+// Blocks are found by a multiplication instead of a division; it is exact for every size of a block
+// that a manifest allows and every position.
+TEST(WorkList, BlocksAtBothEndsOfThePositions) {
+  Random random(12);
+  const Mask &mask = kMasks[3];
+  const MaskProgram program = programOf(mask);
+  int64_t full = 0, bitmaps = 0;
+  for (int64_t keyTile = 16; keyTile <= kMaxKeyTile; keyTile += 16)
+    for (int64_t end : {int64_t(50), int64_t(2000), kPositionLimit})
+      for (int round = 0; round < 10; ++round) {
+        const Launch s = setupBelow(end, keyTile, random);
+        Result<rt::WorkList> list =
+            rt::buildWorkList(program, s.batch, s.launch, TilePlan::Intervals, s.keys);
+        ASSERT_TRUE(list.ok()) << list.message();
+        Judge judge{mask, s, *list};
+        for (const TileHeader &tile : list->tiles) {
+          judge.tile(tile, 0, std::max<int64_t>(0, tile.queryBegin - 2100));
+          ASSERT_FALSE(HasFatalFailure()) << "blocks of " << keyTile << " below " << end;
+        }
+        const uint64_t heads = s.batch.numHeads;
+        ASSERT_EQ(list->counts.loaded, heads * judge.counts.loaded);
+        ASSERT_EQ(list->counts.visited, heads * judge.counts.visited);
+        ASSERT_EQ(list->counts.full, heads * judge.counts.full);
+        ASSERT_EQ(static_cast<int64_t>(list->visible.size()), judge.bitmaps * kVisibleWords);
+        full += static_cast<int64_t>(judge.counts.full);
+        bitmaps += judge.bitmaps;
+      }
+  EXPECT_GT(full, 1000);
+  EXPECT_GT(bitmaps, 300);
 }
 
 } // namespace
