@@ -55,6 +55,6 @@ if(ATTN_BUILD_COMPILER)
       --bin=$<TARGET_FILE_DIR:attn-run>)
   add_test(NAME out-of-tree
     COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/out-of-tree/run.sh" "${PROJECT_BINARY_DIR}")
-else()
+elseif(NOT ATTN_SANITIZE) # Clang's sanitizers have symbols of LLVM's
   add_test(NAME no-llvm COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/no-llvm.sh" "${PROJECT_BINARY_DIR}")
 endif()
