@@ -25,7 +25,7 @@ private:
   Status checkRange(size_t table, size_t b, size_t number, const std::array<int64_t, 2> &range,
                     bool &live) const;
   Status bindDocuments(size_t table, const DocumentsInput &documents);
-  Status checkDocuments(size_t table, size_t b, const int32_t *ids, int64_t length);
+  Status takeDocuments(size_t table, size_t b, const int32_t *ids, int64_t length);
   Status bindDense(size_t table, const DenseInput &dense);
   Status checkOffsets(size_t table, const std::vector<int64_t> &offsets, size_t total) const;
   Status checkExtent(size_t table, size_t dim, int64_t extent) const;
@@ -188,8 +188,28 @@ Status TableBinder::bindRanges(size_t table, const RangesInput &ranges) {
   return {};
 }
 
-/// The keys of a document lie together.
-Status TableBinder::checkDocuments(size_t table, size_t b, const int32_t *ids, int64_t length) {
+/// Appends ids to `to`, and where documents start to `starts`: a few ids at a time, while they are
+/// at hand. Most stretches of that length lie in one document.
+static void copyIds(const int32_t *ids, int64_t length, std::vector<int32_t> &to,
+                    std::vector<std::pair<int32_t, int64_t>> &starts) {
+  constexpr int64_t kStretch = 32;
+  starts.clear();
+  if (length > 0)
+    starts.emplace_back(ids[0], 0);
+  for (int64_t begin = 0; begin < length; begin += kStretch) {
+    const int64_t end = std::min(begin + kStretch, length);
+    to.insert(to.end(), ids + begin, ids + end);
+    int32_t changes = 0;
+    for (int64_t k = std::max<int64_t>(begin, 1); k < end; ++k)
+      changes |= ids[k] ^ ids[k - 1];
+    for (int64_t k = std::max<int64_t>(begin, 1); changes && k < end; ++k)
+      if (ids[k] != ids[k - 1])
+        starts.emplace_back(ids[k], k);
+  }
+}
+
+/// Adds the ids of a request. The keys of a document lie together.
+Status TableBinder::takeDocuments(size_t table, size_t b, const int32_t *ids, int64_t length) {
   auto fail = [&](const std::string &what) {
     return Error{"request " + std::to_string(b) + ": table '" + decls[table].name + "' " + what};
   };
@@ -199,10 +219,7 @@ Status TableBinder::checkDocuments(size_t table, size_t b, const int32_t *ids, i
     return fail("has " + std::to_string(length) + " document ids, expected seq_len " +
                 std::to_string(batch.shape.seqLen[b]));
   std::vector<std::pair<int32_t, int64_t>> &starts = scratch.starts;
-  starts.clear();
-  for (int64_t k = 0; k < length; ++k)
-    if (k == 0 || ids[k] != ids[k - 1])
-      starts.emplace_back(ids[k], k);
+  copyIds(ids, length, batch.tables[table].documents, starts);
   std::sort(starts.begin(), starts.end());
   int64_t again = length;
   for (size_t i = 1; i < starts.size(); ++i)
@@ -217,13 +234,18 @@ Status TableBinder::checkDocuments(size_t table, size_t b, const int32_t *ids, i
 Status TableBinder::bindDocuments(size_t table, const DocumentsInput &documents) {
   if (Status status = checkOffsets(table, documents.offsets, documents.ids.size()); !status)
     return status;
+  TableData &data = batch.tables[table];
+  data.documentOffsets = documents.offsets;
+  data.documents.clear();
+  data.documents.reserve(documents.ids.size());
+  // Offsets need not begin at 0.
+  data.documents.insert(data.documents.end(), documents.ids.data(),
+                        documents.ids.data() + documents.offsets[0]);
   for (size_t b = 0; b + 1 < documents.offsets.size(); ++b)
-    if (Status status = checkDocuments(table, b, documents.ids.data() + documents.offsets[b],
-                                       documents.offsets[b + 1] - documents.offsets[b]);
+    if (Status status = takeDocuments(table, b, documents.ids.data() + documents.offsets[b],
+                                      documents.offsets[b + 1] - documents.offsets[b]);
         !status)
       return status;
-  batch.tables[table].documents = documents.ids;
-  batch.tables[table].documentOffsets = documents.offsets;
   return {};
 }
 

@@ -9,7 +9,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 using namespace attn;
 using namespace attn::core;
@@ -237,6 +239,69 @@ TEST(BatchFile, SchemaNamesTheSameKeys) {
   EXPECT_EQ(keysThatTheReaderNames(
                 R"({"requests": [], "tables": {"slopes": {"recipe": "alibi", "?": 0}}})"),
             keysOf(table->elements()[1].find("properties")));
+}
+
+/// The first key whose id was seen before, with another between them; -1: none.
+int64_t firstOutOfPlace(const std::vector<int32_t> &ids) {
+  std::set<int32_t> seen;
+  for (size_t k = 0; k < ids.size(); ++k)
+    if ((k == 0 || ids[k] != ids[k - 1]) && !seen.insert(ids[k]).second)
+      return static_cast<int64_t>(k);
+  return -1;
+}
+
+// Whatever the documents' lengths are, in memory that an earlier batch left, with ids that belong
+// to no request before and after.
+TEST(BindBatch, DocumentsAreTakenOrRefused) {
+  KernelSpec spec = plainSpec();
+  spec.program.tables = {decl("doc", TableKind::Documents)};
+  Random random(21);
+  rt::BatchBinder binder(spec);
+  rt::BoundBatch bound;
+  int64_t taken = 0, refused = 0;
+  for (int round = 0; round < 2000; ++round) {
+    rt::BatchInput input;
+    rt::TableInput table;
+    table.name = "doc";
+    rt::DocumentsInput &documents = table.documents.emplace();
+    documents.ids.resize(random.in(0, 3), 5);
+    documents.offsets = {static_cast<int64_t>(documents.ids.size())};
+    std::string expected;
+    for (int64_t b = 0, count = random.in(1, 3); b < count; ++b) {
+      std::vector<int32_t> ids(random.in(0, 200));
+      const int64_t step = random.in(1, 90);
+      for (size_t k = 1; k < ids.size(); ++k)
+        ids[k] = ids[k - 1] + (random.in(1, step) == 1);
+      if (!ids.empty() && random.in(0, 3) == 0) {
+        int64_t from = random.in(0, static_cast<int64_t>(ids.size()) - 1);
+        from -= random.in(0, 1) ? from % 16 : 0;
+        std::fill(ids.begin() + from,
+                  ids.begin() + from + std::min<int64_t>(random.in(1, 60), ids.size() - from),
+                  ids[0]);
+      }
+      const int64_t again = firstOutOfPlace(ids);
+      if (again >= 0 && expected.empty())
+        expected = "request " + std::to_string(b) + ": table 'doc' has document id " +
+                   std::to_string(ids[again]) + " again at key " + std::to_string(again) +
+                   ", expected the keys of a document to be contiguous";
+      documents.ids.insert(documents.ids.end(), ids.begin(), ids.end());
+      documents.offsets.push_back(static_cast<int64_t>(documents.ids.size()));
+      input.requests.emplace_back().seqLen = static_cast<int64_t>(ids.size());
+    }
+    const std::vector<int32_t> ids = documents.ids;
+    documents.ids.resize(ids.size() + random.in(0, 3), 6);
+    const std::vector<int64_t> offsets = documents.offsets;
+    input.tables.push_back(std::move(table));
+    const Status status = binder.bind(input, bound);
+    ASSERT_EQ(status ? "" : status.message(), expected);
+    ++(status ? taken : refused);
+    if (!status)
+      continue;
+    ASSERT_EQ(bound.batch.tables[0].documents, ids);
+    ASSERT_EQ(bound.batch.tables[0].documentOffsets, offsets);
+  }
+  EXPECT_GT(taken, 500);
+  EXPECT_GT(refused, 300);
 }
 
 } // namespace
