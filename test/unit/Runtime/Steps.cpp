@@ -18,6 +18,14 @@ using namespace attn::core;
 using namespace testing_rt;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ATTN_SANITIZED 1
+#elif defined(__has_feature) // Clang
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define ATTN_SANITIZED 1
+#endif
+#endif
+
+#ifdef ATTN_SANITIZED
 static constexpr bool kCounts = false; // allocation belongs to the sanitizer
 static int64_t numAllocations = 0;
 #else
