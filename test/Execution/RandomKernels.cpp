@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <limits>
 
 using namespace exec;
@@ -228,6 +227,9 @@ RandomBatch exec::randomBatch(const RandomKernel &kernel, std::mt19937 &rng) {
   const bool isLong = std::max(kernel.configuration.dimQk, kernel.configuration.dimV) > 1024;
   for (int64_t count = isLong ? 1 : in(rng, 1, 3); count > 0; --count)
     batch.requests.push_back(isLong ? truth::request(2, in(rng, 1, 3)) : randomRequest(rng));
+  if (std::all_of(batch.requests.begin(), batch.requests.end(),
+                  [](const truth::Request &r) { return r.queryLen == 0; }))
+    batch.requests.push_back(truth::request(1, 9));
   for (truth::Request &r : batch.requests) {
     for (uint32_t n = rng() % 3; n > 0 && r.seqLen > 1; --n) {
       const Int start = in(rng, 0, r.seqLen - 1);

@@ -34,8 +34,8 @@ struct RandomKernel {
 /// `target`: of the table of targets, or any other name.
 RandomKernel randomKernel(const std::string &target, std::mt19937 &rng);
 
-/// 1 to 3 requests: decode rows, chunks, more queries than keys, nothing scheduled. Tiny ones where
-/// a row of the kernel is long.
+/// 1 to 3 requests: decode rows, chunks, more queries than keys, nothing scheduled; a query at
+/// least. Tiny ones where a row of the kernel is long.
 struct RandomBatch {
   std::vector<truth::Request> requests;
   truth::Int left = 0;

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 
 using namespace exec;
 using namespace attn;
@@ -34,15 +35,17 @@ struct Trial {
   std::unique_ptr<LoadedSpec> loaded; ///< null after an error; code of GPUs is not loaded yet
 };
 
+std::string text(const RandomKernel &kernel) {
+  const rt::Configuration &c = kernel.configuration;
+  return kernel.spec() + "target " + c.target + ", page size " + std::to_string(c.pageSize) +
+         (c.isContextParallel ? ", context parallel" : "") + "\n";
+}
+
 std::string text(const Trial &trial) {
-  const rt::Configuration &c = trial.kernel.configuration;
-  std::string text = trial.kernel.spec() + "target " + c.target + ", page size " +
-                     std::to_string(c.pageSize) +
-                     (c.isContextParallel ? ", context parallel" : "") + ", seed " +
-                     std::to_string(trial.seed) + "\n";
-  for (const std::string &reason : rt::reasonsAgainst(c))
-    text += "reason: " + reason + "\n";
-  return text + (trial.error.empty() ? "" : "compiler: " + trial.error + "\n");
+  std::string all = text(trial.kernel) + "seed " + std::to_string(trial.seed) + "\n";
+  for (const std::string &reason : rt::reasonsAgainst(trial.kernel.configuration))
+    all += "reason: " + reason + "\n";
+  return all + (trial.error.empty() ? "" : "compiler: " + trial.error + "\n");
 }
 
 void compile(Trial &trial) {
@@ -302,9 +305,11 @@ TEST(Support, YesIffItCompilesAndRuns) {
   };
   std::map<std::string, Count> counts; // by target
   std::map<std::string, int64_t> reasons;
+  std::set<std::string> different;
   int64_t contextParallel = 0;
   for (const Trial &trial : compiledTrials(kTrials)) {
     const rt::Configuration &c = trial.kernel.configuration;
+    different.insert(text(trial.kernel));
     expectTheCompilerAgrees(trial);
     for (const std::string &reason : rt::reasonsAgainst(c))
       ++reasons[kindOf(reason).reason];
@@ -320,6 +325,7 @@ TEST(Support, YesIffItCompilesAndRuns) {
     std::printf("%s: %lld ran, %lld not compiled, %lld not launched\n", target.c_str(),
                 static_cast<long long>(count.ran), static_cast<long long>(count.notCompiled),
                 static_cast<long long>(count.notLaunched));
+  EXPECT_GE(different.size(), 500u);
   EXPECT_GE(counts["cpu"].ran, 100);
   EXPECT_GE(counts["sm_90a"].ran, 50);
   EXPECT_GE(counts["sm_90a"].notLaunched, 5);
