@@ -186,7 +186,9 @@ RandomKernel exec::randomKernel(const std::string &target, std::mt19937 &rng) {
       (rng() % 2 ? c.dimQk : c.dimV) = kMaxKernelExtent;
     }
   }
-  c.pageSize = pick(rng, 0, 0, 0, 1, 3, 8, 16, 48, 128);
+  // Pages of long rows are large.
+  c.pageSize = std::max(c.dimQk, c.dimV) > 1024 ? pick(rng, 0, 1, 3)
+                                                : pick(rng, 0, 0, 0, 1, 3, 8, 16, 48, 128);
   c.hasRanges = rng() % 2;
   c.hasSoftCap = rng() % 2;
   c.numParams = pick(rng, 0, 1, 2, 7);
