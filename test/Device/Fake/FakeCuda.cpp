@@ -65,6 +65,11 @@ State &fake::state() {
   return instance;
 }
 
+std::recursive_mutex &fake::mutex() {
+  static std::recursive_mutex instance;
+  return instance;
+}
+
 int fake::enter(const char *symbol, bool needsContext) {
   State &s = state();
   if (auto it = s.calls.find(symbol); it != s.calls.end())

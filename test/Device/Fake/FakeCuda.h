@@ -53,7 +53,7 @@ struct State {
   std::map<uintptr_t, size_t> memory;
   std::map<uintptr_t, size_t> pinned;
   int contexts = 0, modules = 0, streams = 0, events = 0, graphs = 0;
-  std::vector<void *> contextStack;
+  std::vector<void *> contextStack; ///< of all threads together, which so have one context
 };
 
 /// A tensor map as the fake driver writes it; fits the 128 bytes.

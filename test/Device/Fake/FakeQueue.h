@@ -7,6 +7,7 @@
 #include "FakeCuda.h"
 
 #include <cstring>
+#include <mutex>
 
 namespace fake {
 
@@ -28,6 +29,8 @@ enum : int {
 };
 
 State &state();
+/// Of everything here. Held by a call of the driver's while it lasts.
+std::recursive_mutex &mutex();
 /// Notes a call; what it must return already, if anything.
 int enter(const char *symbol, bool needsContext = true);
 int misuse(const std::string &what, int code = kInvalidValue);
@@ -74,6 +77,7 @@ private:
 
 #define FAKE(name) extern "C" __attribute__((visibility("default"))) int name
 #define ENTER(symbol, ...)                                                                         \
+  const std::lock_guard<std::recursive_mutex> lock(mutex());                                       \
   if (int code = enter(symbol, ##__VA_ARGS__); code != kOk)                                        \
   return code
 /// Calls that end a capture in the mode that is the default.
