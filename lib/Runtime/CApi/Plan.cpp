@@ -34,7 +34,8 @@ static attn_status readMemoryOptions(const attn_plan_options &options, PlanSetti
   memory.limits.slots = options.max_slots;
   memory.limits.buckets = options.max_buckets;
   memory.limits.cuts = options.max_cuts;
-  memory.limits.slack = options.max_slack || options.max_pages;
+  memory.limits.slack = options.max_slack;
+  memory.limits.pages = options.max_pages;
   memory.forGraphs = options.flags & ATTN_PLAN_FOR_GRAPHS;
   memory.isStrict = options.flags & ATTN_PLAN_STRICT;
   memory.heapAllocations = options.heap_allocations;
