@@ -32,7 +32,7 @@ struct StepLimits {
   /// Of requests whose length the device alone knows, the largest length less the smallest. 0:
   /// there are none.
   int64_t slack = 0;
-  int64_t pages = 0;        ///< with keys, of all requests; for recipes of page runs
+  int64_t pages = 0; ///< with keys, of all requests; for recipes of page runs
 };
 
 /// Memory of the caller's. It must be aligned to kCudaStageAlignment and stay while the plan does;
