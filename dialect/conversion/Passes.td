@@ -34,7 +34,9 @@ def ConvertAttnToTilePass : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect", "::attn::tile::TileDialect"];
   let options = [
     Option<"target", "target", "std::string", "\"sm_90a\"", "GPU target">,
-    Option<"countTiles", "count-tiles", "bool", "false", "count visited tiles into TileCounters">
+    Option<"countTiles", "count-tiles", "bool", "false", "count visited tiles into TileCounters">,
+    Option<"shape", "shape", "std::string", "\"\"",
+           "row groups and keys of a block, as 2x128 or 2x128-turns (default: the target's table)">
   ];
 }
 

@@ -11,6 +11,7 @@
 #include "attn/Compiler/Pipelines.h"
 #include "attn/Config.h"
 #include "attn/Conversion/AttnToLoops/AttnToLoops.h"
+#include "attn/Conversion/AttnToTile/AttnToTile.h"
 #include "attn/Core/KernelSignature.h"
 #include "attn/Core/MaskEval.h"
 #include "attn/Dialect/Attn/IR/AttnOps.h"
@@ -178,6 +179,43 @@ static LogicalResult runMaskPasses(ModuleOp module, const CompileOptions &option
   return passes.run(module);
 }
 
+/// The kernel in every shape, see CompileOptions::allShapes; after the mask passes.
+static FailureOr<core::Artifact> compileShapes(ModuleOp module, const CompileOptions &options,
+                                               const core::Artifact &artifact) {
+  const std::string &target = options.targets.front();
+  const TargetInfo *gpu = findTarget(target);
+  KernelOp kernel = *module.getOps<KernelOp>().begin();
+  if (!gpu || options.targets.size() != 1)
+    return kernel.emitError("all shapes are compiled for one GPU target, got ")
+           << llvm::join(options.targets, ",");
+  if (artifact.kernels.size() != 1)
+    return kernel.emitError("all shapes are compiled of one kernel, the spec has ")
+           << artifact.kernels.size();
+  core::Artifact all;
+  all.compilerVersion = artifact.compilerVersion;
+  for (const std::string &shape : getTileShapes(kernel, target)) {
+    core::Artifact one = artifact;
+    OwningOpRef<ModuleOp> copy = module.clone();
+    std::vector<core::KernelBinary> binaries = describe(*copy, one, target);
+    KernelOp copied = *copy->getOps<KernelOp>().begin();
+    if (failed(compiler::addRecipes(copied, options.recipes, binaries.front())))
+      return failure();
+    if (options.explain)
+      options.explain(target + ": shape " + shape);
+    if (failed(compiler::compileGpu(*copy, *gpu, binaries, options, one, shape)))
+      return failure();
+    core::Kernel &compiled = one.kernels.front();
+    compiled.spec.name += "@" + shape;
+    for (core::KernelBinary &binary : compiled.binaries)
+      binary.blob += static_cast<int32_t>(all.blobs.size());
+    all.kernels.push_back(std::move(compiled));
+    std::move(one.blobs.begin(), one.blobs.end(), std::back_inserter(all.blobs));
+  }
+  if (all.kernels.empty())
+    return failure(); // told at the kernel
+  return all;
+}
+
 static FailureOr<core::Artifact> compileModule(ModuleOp module, const CompileOptions &options) {
   if (failed(mlir::verify(module)))
     return failure();
@@ -192,6 +230,8 @@ static FailureOr<core::Artifact> compileModule(ModuleOp module, const CompileOpt
   }
   if (failed(runMaskPasses(module, options)))
     return failure();
+  if (options.allShapes)
+    return compileShapes(module, options, artifact);
   for (const std::string &target : options.targets) {
     OwningOpRef<ModuleOp> copy = module.clone();
     std::vector<core::KernelBinary> binaries = describe(*copy, artifact, target);

@@ -37,9 +37,9 @@ public:
       place = (*kernels.begin()).getLoc();
   }
 
-  LogicalResult lowerToTile() {
+  LogicalResult lowerToTile(StringRef shape = "") {
     PassManager passes(module.getContext());
-    compiler::buildTilePipeline(passes, target.name, options.countTiles);
+    compiler::buildTilePipeline(passes, target.name, options.countTiles, shape);
     if (failed(passes.run(module)))
       return failure();
     for (const std::string &symbol : symbols)
@@ -123,9 +123,10 @@ private:
 
 LogicalResult compiler::compileGpu(ModuleOp module, const TargetInfo &target,
                                    ArrayRef<core::KernelBinary> binaries,
-                                   const CompileOptions &options, core::Artifact &artifact) {
+                                   const CompileOptions &options, core::Artifact &artifact,
+                                   StringRef shape) {
   GpuCompilation compilation(module, target, options);
-  if (failed(compilation.lowerToTile()) || failed(compilation.lowerToNvvm()))
+  if (failed(compilation.lowerToTile(shape)) || failed(compilation.lowerToNvvm()))
     return failure();
   FailureOr<std::string> ptx = compilation.emitPtx();
   if (failed(ptx))

@@ -50,10 +50,12 @@ void attn::compiler::buildNativePipeline(OpPassManager &pm) {
   pm.addPass(createConvertBlocksPass());
 }
 
-void attn::compiler::buildTilePipeline(OpPassManager &pm, llvm::StringRef target, bool countTiles) {
+void attn::compiler::buildTilePipeline(OpPassManager &pm, llvm::StringRef target, bool countTiles,
+                                       llvm::StringRef shape) {
   ConvertAttnToTilePassOptions options;
   options.target = target.str();
   options.countTiles = countTiles;
+  options.shape = shape.str();
   pm.addPass(createConvertAttnToTilePass(options));
 }
 

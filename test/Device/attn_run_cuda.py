@@ -100,6 +100,56 @@ def check_recipes(test, name, plain, paged):
     test.expect("recipes for packed keys", test.run(target, plain, "--check"), 0, r"\n  ok\n")
 
 
+def fnv1a(data):
+    value = 0xcbf29ce484222325
+    for byte in data:
+        value = (value ^ byte) * 0x100000001b3 % 2**64
+    return value
+
+
+def edited(test, artifact, name, edit):
+    """The path of the artifact with its list of kernels changed."""
+    with open(os.path.join(test.artifacts, artifact + ".attn"), "rb") as file:
+        data = file.read()
+    size = struct.unpack("<Q", data[8:16])[0]
+    manifest = json.loads(data[24:24 + size])
+    edit(manifest["kernels"])
+    text = json.dumps(manifest).encode()
+    with open(test.path(name), "wb") as file:
+        file.write(data[:8] + struct.pack("<QQ", len(text), fnv1a(text)) + text + data[24 + size:])
+    return os.path.splitext(test.path(name))[0]
+
+
+def check_tune(test, name, plain):
+    test.expect("tune", test.run(name, plain, "--tune", "--check"), 0,
+                r"kernel +median ms +min ms +TFLOP/s +code\n"
+                r"window_mm_clamp +0\.5000 +0\.5000 +\d+\.\d  Fake GPU, ptx, 168 registers, .*\n"
+                r"window_mm_clamp is the target's choice: 1\.000 of the time of the fastest\n")
+
+    def copied(kernels):
+        for shape in ("2x64", "3x64-turns"):
+            kernels.append(dict(kernels[0], name=kernels[0]["name"] + "@" + shape))
+        # One that the driver does not take.
+        kernels[2]["binaries"] = [dict(b, entry="missing") for b in kernels[2]["binaries"]]
+
+    several = edited(test, name, "several.attn", copied)
+    test.expect("tune several", test.run(several, plain, "--tune", "--check"), 0,
+                r"\nwindow_mm_clamp +0\.5000 .*\nwindow_mm_clamp@2x64 +0\.5000 .*\n"
+                r"window_mm_clamp@3x64-turns +does not run: .*\nwindow_mm_clamp is the target's choice: 1\.000")
+
+    def two_specs(kernels):
+        kernels.append(dict(kernels[0], name="other", spec_hash="0" * 64))
+
+    test.expect("tune two specs", test.run(edited(test, name, "two.attn", two_specs), plain, "--tune"), 2,
+                r"kernels 'window_mm_clamp' and 'other' are not of one spec, expected an artifact of "
+                r"attn-compile --shapes=all")
+    for option in ("--bench", "--kernel=window_mm_clamp", "--output=" + test.path("none")):
+        test.expect("tune " + option, test.run(name, plain, "--tune", option), 2,
+                    r"--tune: times all kernels and writes nothing, expected none of")
+    test.expect("tune elsewhere", test.run(name, plain, "--tune", "--device=cpu"), 2,
+                r"--tune: device 'cpu' has no shapes to choose from, expected device 'cuda'")
+
+
 def check(test):
     plain = test.write("plain.json", BATCH)
     paged = test.write("paged.json", dict(BATCH, page_size=16))
@@ -125,6 +175,7 @@ def check(test):
                 r"counted by the kernel: (\d+) key blocks loaded, (\d+) visited by row groups, (\d+) of "
                 r"them full\n  planned by the host: \1 key blocks loaded, \2 visited by row groups, "
                 r"\3 of them full\n", r"\n  ok\n")
+    check_tune(test, name, plain)
     test.expect("nothing scheduled", test.run(name, empty, "--check"), 0, r"check: 0 rows", r"ok")
     test.expect("a length that the device alone knows",
                 test.run(name, test.write("bound.json", {

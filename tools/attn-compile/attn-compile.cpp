@@ -45,6 +45,11 @@ static cl::opt<std::string>
     instrument("instrument", cl::value_desc("what"),
                cl::desc("Build counters into GPU kernels: tiles (the key blocks that are visited)"),
                cl::cat(category));
+static cl::opt<std::string> shapes(
+    "shapes", cl::value_desc("which"),
+    cl::desc("Compile the spec's kernel for the GPU once for each shape of its tiles that the "
+             "target could have, for attn-run --tune: all"),
+    cl::cat(category));
 static cl::list<std::string> recipes(
     "recipe", cl::value_desc("kind,key=value,..."),
     cl::desc("What else the runtime builds every step of a GPU kernel, for kernels of your own "
@@ -104,9 +109,10 @@ static int listTargets() {
   if (input.getNumOccurrences() || output.getNumOccurrences() || emit.getNumOccurrences() ||
       explain.getNumOccurrences() || optLevel.getNumOccurrences() ||
       noMaskPasses.getNumOccurrences() || instrument.getNumOccurrences() ||
-      recipes.getNumOccurrences() || ptxas.getNumOccurrences() || strictPtxas.getNumOccurrences() ||
-      verifyMasks.getNumOccurrences() || solver.getNumOccurrences() ||
-      solverTimeout.getNumOccurrences() || proveEqual.getNumOccurrences())
+      recipes.getNumOccurrences() || shapes.getNumOccurrences() || ptxas.getNumOccurrences() ||
+      strictPtxas.getNumOccurrences() || verifyMasks.getNumOccurrences() ||
+      solver.getNumOccurrences() || solverTimeout.getNumOccurrences() ||
+      proveEqual.getNumOccurrences())
     return fail("attn-compile: --target=list only prints the targets, expected no other argument");
   for (const std::string &name : compiler::targets())
     llvm::outs() << name << "\n";
@@ -148,7 +154,7 @@ static bool hasGpuTarget(const compiler::CompileOptions &options) {
 static std::string uselessOption(const compiler::CompileOptions &options) {
   bool gpu = hasGpuTarget(options), cpu = !llvm::all_of(options.targets, compiler::isGpuTarget);
   for (const cl::Option *option :
-       std::initializer_list<const cl::Option *>{&instrument, &ptxas, &strictPtxas})
+       std::initializer_list<const cl::Option *>{&instrument, &shapes, &ptxas, &strictPtxas})
     if (option->getNumOccurrences() && !gpu)
       return "--" + option->ArgStr.str() + " has no meaning without a GPU target";
   if (optLevel.getNumOccurrences() && !cpu)
@@ -157,6 +163,8 @@ static std::string uselessOption(const compiler::CompileOptions &options) {
     return "";
   if (optLevel.getNumOccurrences() && (gpu || emit != "llvm"))
     return "-O has no meaning with --emit=" + emit + ", no code is generated for the CPU";
+  if (shapes.getNumOccurrences())
+    return "--shapes has no meaning with --emit=" + emit + ", no artifact is made";
   if (recipes.getNumOccurrences())
     return "--recipe has no meaning with --emit=" + emit + ", no artifact is made";
   if (emit == "attn" && instrument.getNumOccurrences())
@@ -188,6 +196,9 @@ static std::string setGpuOptions(compiler::CompileOptions &options) {
   if (instrument.getNumOccurrences() && instrument != "tiles")
     return "--instrument: expected tiles, got '" + instrument + "'";
   options.countTiles = instrument.getNumOccurrences();
+  if (shapes.getNumOccurrences() && shapes != "all")
+    return "--shapes: expected all, got '" + shapes + "'";
+  options.allShapes = shapes.getNumOccurrences();
   options.strictPtxas = strictPtxas;
   if (!hasGpuTarget(options) || (!emit.empty() && emit != "cubin"))
     return "";
@@ -276,8 +287,8 @@ static std::string checkProveOptions() {
   const cl::Option &targets = targetNames; // Its operator& is not the built-in one.
   const cl::Option &wanted = recipes;
   for (const cl::Option *option : std::initializer_list<const cl::Option *>{
-           &targets, &output, &emit, &explain, &optLevel, &noMaskPasses, &instrument, &wanted,
-           &ptxas, &strictPtxas, &verifyMasks})
+           &targets, &output, &emit, &explain, &optLevel, &noMaskPasses, &instrument, &shapes,
+           &wanted, &ptxas, &strictPtxas, &verifyMasks})
     if (option->getNumOccurrences())
       return (option->ArgStr.size() == 1 ? "-" : "--") + option->ArgStr.str() +
              " has no meaning with --prove-equal, nothing is compiled";
@@ -363,7 +374,7 @@ int main(int argc, char **argv) {
   if (!tool::parseCommandLine(argc, argv, overview + tool::kExitStatusHelp))
     return tool::kBadInput;
   if (std::string empty =
-          tool::emptyOption({&output, &emit, &instrument, &ptxas, &solver, &proveEqual});
+          tool::emptyOption({&output, &emit, &instrument, &shapes, &ptxas, &solver, &proveEqual});
       !empty.empty())
     return fail("attn-compile: " + empty + ": expected a value, got ''");
   compiler::CompileOptions options;

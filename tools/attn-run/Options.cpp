@@ -58,6 +58,8 @@ kernel, builds the tables the kernel reads, runs it, and checks or times it if a
                      each row is allowed 8e-3 (bf16) or 2e-3 (f16) of its norm
   --bench            time several runs; prints median and minimum, for a GPU also TFLOP/s over the
                      pairs that the mask keeps
+  --tune             time every kernel of an artifact of attn-compile --shapes=all on a GPU, in turn
+                     and several times over; prints them from the fastest on
   --sim-policy WHEN  when the simulator lets asynchronous operations complete: earliest (default),
                      latest, or random:SEED; refused with another device
   --sim-steps N      warp instructions that a launch in the simulator may take, all CTAs together
@@ -93,7 +95,8 @@ enum OptionId {
   kSeed,
   kThreads,
   kSimPolicy,
-  kSimSteps
+  kSimSteps,
+  kTune
 };
 
 /// In the order of OptionId.
@@ -111,6 +114,7 @@ const option kLongOptions[] = {
     {"threads", required_argument, nullptr, kThreads},
     {"sim-policy", required_argument, nullptr, kSimPolicy},
     {"sim-steps", required_argument, nullptr, kSimSteps},
+    {"tune", no_argument, nullptr, kTune},
     {nullptr, 0, nullptr, 0},
 };
 
@@ -189,6 +193,9 @@ Status apply(int id, const char *value, Options &options) {
     options.policyGiven = true;
     break;
   }
+  case kTune:
+    options.tune = true;
+    break;
   case kSimSteps: {
     Result<uint64_t> steps = parseNumber("--sim-steps", value, 1, uint64_t(1) << 62);
     if (!steps)
@@ -241,6 +248,12 @@ Result<Options> run::parseOptions(int argc, char **argv) {
   if (options.simSteps && options.device != Device::Sim)
     return Error{std::string("--sim-steps: device '") + toString(options.device) +
                  "' counts no instructions, expected device 'sim'"};
+  if (options.tune && options.device != Device::Cuda)
+    return Error{std::string("--tune: device '") + toString(options.device) +
+                 "' has no shapes to choose from, expected device 'cuda'"};
+  if (options.tune && (options.bench || !options.output.empty() || !options.kernel.empty()))
+    return Error{"--tune: times all kernels and writes nothing, expected none of --bench, --output "
+                 "and --kernel"};
   if (options.bench && options.device == Device::Sim)
     return Error{"--bench: device 'sim' says nothing about the time a GPU takes, expected another "
                  "device"};

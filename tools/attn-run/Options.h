@@ -27,6 +27,7 @@ struct Options {
   Device device = Device::Cpu;
   bool check = false;
   bool bench = false;
+  bool tune = false;
   uint64_t seed = 1;
   bool seedGiven = false;
   unsigned threads = 0; ///< 0: as many as the machine runs at once

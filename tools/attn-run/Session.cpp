@@ -11,6 +11,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 using namespace attn;
@@ -263,10 +264,111 @@ static Result<std::optional<CpuOutput>> runSim(const Options &options, const Cud
   return sim.reports.empty() ? std::optional<CpuOutput>(std::move(*output)) : std::nullopt;
 }
 
+namespace {
+
+/// One kernel of --tune.
+struct Candidate {
+  const Kernel *kernel = nullptr;
+  std::string code; ///< of the kernel, or why it does not run
+  Timing timing;    ///< of all rounds; without runs if it does not run
+};
+
+} // namespace
+
+/// Runs a candidate once more. False if its results are wrong.
+static bool tuneOne(const Options &options, const Artifact &artifact, Workload &work,
+                    const Problem &dense, Problem problem, Candidate &candidate, bool isFirst) {
+  problem.spec = &candidate.kernel->spec;
+  const Result<CudaRunner> runner = CudaRunner::create(artifact, *candidate.kernel);
+  if (!runner) {
+    candidate.code = runner.message();
+    return true;
+  }
+  Timing timing;
+  CudaReport report;
+  const Result<CpuOutput> output =
+      runner->run(cudaInputs(problem, work), /*bench=*/true, timing, report);
+  if (!output) {
+    candidate.code = output.message();
+    return true;
+  }
+  candidate.code = runner->describe();
+  candidate.timing.runs.insert(candidate.timing.runs.end(), timing.runs.begin(), timing.runs.end());
+  if (!options.check || !isFirst)
+    return true;
+  const CheckResult result = check(options, *output, dense);
+  if (result.within(cudaTolerance(problem.spec->qType)))
+    return true;
+  std::printf("%s\n", candidate.kernel->spec.name.c_str());
+  printCheck(result, cudaTolerance(problem.spec->qType));
+  return false;
+}
+
+/// From the fastest on.
+static void printCandidates(const std::vector<Candidate> &all, const Problem &problem) {
+  std::vector<const Candidate *> order;
+  for (const Candidate &candidate : all)
+    order.push_back(&candidate);
+  auto medianOf = [](const Candidate &c) {
+    return c.timing.runs.empty() ? std::numeric_limits<double>::infinity() : c.timing.median();
+  };
+  std::stable_sort(order.begin(), order.end(), [&](const Candidate *a, const Candidate *b) {
+    return medianOf(*a) < medianOf(*b);
+  });
+  std::printf("%-32s %10s %10s %8s  %s\n", "kernel", "median ms", "min ms", "TFLOP/s", "code");
+  for (const Candidate *c : order) {
+    if (c->timing.runs.empty())
+      std::printf("%-32s does not run: %s\n", c->kernel->spec.name.c_str(), c->code.c_str());
+    else
+      std::printf("%-32s %10.4f %10.4f %8.1f  %s\n", c->kernel->spec.name.c_str(),
+                  c->timing.median(), c->timing.min(),
+                  keptFlops(problem) / c->timing.median() * 1e-9, c->code.c_str());
+  }
+  const Candidate &first = all.front();
+  if (!first.timing.runs.empty())
+    std::printf("%s is the target's choice: %.3f of the time of the fastest\n",
+                first.kernel->spec.name.c_str(), medianOf(first) / medianOf(*order.front()));
+}
+
+/// --tune. The clock of a GPU falls as it warms up: in every round another kernel is the first.
+static Result<bool> tune(const Options &options, const Artifact &artifact) {
+  constexpr size_t kRounds = 3;
+  const Kernel &first = artifact.kernels.front();
+  for (const Kernel &kernel : artifact.kernels)
+    if (kernel.spec.specHash != first.spec.specHash)
+      return Error{options.artifact + ": kernels '" + first.spec.name + "' and '" +
+                   kernel.spec.name +
+                   "' are not of one spec, expected an artifact of attn-compile --shapes=all"};
+  Result<Workload> work = loadWorkload(options, first);
+  if (!work)
+    return work.takeError();
+  describe(options, first.spec, *work);
+  const Problem dense = denseProblem(work->tensors, first.spec, work->bound);
+  const Problem problem = work->cache ? pagedProblem(work->tensors, *work->cache, first.spec,
+                                                     work->bound, work->pageSize)
+                                      : dense;
+  std::vector<Candidate> all;
+  for (const Kernel &kernel : artifact.kernels)
+    all.push_back({&kernel, "", {}});
+  bool areRight = true;
+  for (size_t round = 0; round < kRounds; ++round)
+    for (size_t i = 0; i < all.size(); ++i)
+      areRight &= tuneOne(options, artifact, *work, dense, problem,
+                          all[(i + round * all.size() / kRounds) % all.size()], round == 0);
+  printCandidates(all, problem);
+  if (std::all_of(all.begin(), all.end(), [](const Candidate &c) { return c.timing.runs.empty(); }))
+    return Error{options.artifact + ": none of its kernels runs here"};
+  if (Status status = flushReport(); !status)
+    return Error{status.message()};
+  return areRight;
+}
+
 Result<bool> run::runSession(const Options &options) {
   Result<Artifact> artifact = readArtifact(options.artifact);
   if (!artifact)
     return artifact.takeError();
+  if (options.tune)
+    return tune(options, *artifact);
   Result<const Kernel *> kernel = selectKernel(*artifact, options);
   if (!kernel)
     return kernel.takeError();

@@ -47,6 +47,10 @@ struct CompileOptions {
   unsigned optLevel = 3;
   /// GPU kernels count what they visit, see core::TileCounters.
   bool countTiles = false;
+  /// The only kernel of the spec, for one GPU target, once for each shape of its tiles that the
+  /// target could have: kernels "NAME@SHAPE", that of the target's table first. For attn-run
+  /// --tune.
+  bool allShapes = false;
   /// What the runtime builds every step besides, see docs/embedding.md. Needs a GPU target.
   std::vector<RecipeRequest> recipes;
   /// The ptxas program. Without it the code of GPU targets is PTX only.

@@ -21,9 +21,10 @@ namespace attn::compiler {
 void buildMaskPipeline(mlir::OpPassManager &pm, const TvCheckPassOptions *proofs = nullptr);
 /// attn-to-native: kernels to the LLVM dialect for the CPU.
 void buildNativePipeline(mlir::OpPassManager &pm);
-/// Kernels to the tile dialect for a GPU target; `countTiles` as in CompileOptions. From there on
-/// it is attn::buildTileToNvvmPipeline.
-void buildTilePipeline(mlir::OpPassManager &pm, llvm::StringRef target, bool countTiles);
+/// Kernels to the tile dialect for a GPU target; `countTiles` as in CompileOptions, `shape` empty
+/// or one of attn::getTileShapes(). From there on it is attn::buildTileToNvvmPipeline.
+void buildTilePipeline(mlir::OpPassManager &pm, llvm::StringRef target, bool countTiles,
+                       llvm::StringRef shape = "");
 /// Registers both by name.
 void registerPipelines();
 

@@ -45,6 +45,31 @@ static const TileShapeInfo *checkKernel(KernelOp kernel, const MaskForm &form,
   return shape;
 }
 
+std::vector<std::string> attn::getTileShapes(KernelOp kernel, llvm::StringRef target) {
+  const TargetInfo *info = findTarget(target);
+  assert(info && "the caller knows its targets");
+  std::vector<std::string> names;
+  if (const TileShapeInfo *base = checkKernel(kernel, MaskForm::get(kernel), *info))
+    for (const TileShapeInfo &shape : info->candidates(*base))
+      names.push_back(toString(shape));
+  return names;
+}
+
+/// The shape called `name`, or the table's if there is no name.
+static FailureOr<TileShapeInfo> findShape(KernelOp kernel, const TargetInfo &target,
+                                          const TileShapeInfo &base, llvm::StringRef name) {
+  if (name.empty())
+    return base;
+  std::string known;
+  for (const TileShapeInfo &shape : target.candidates(base)) {
+    if (toString(shape) == name)
+      return shape;
+    known += (known.empty() ? "" : ", ") + toString(shape);
+  }
+  return kernel.emitError() << "target '" << target.name << "' has no shape '" << name
+                            << "' for it, expected one of: " << known;
+}
+
 static LogicalResult checkParameters(KernelOp kernel) {
   constexpr int64_t kMaxWords = core::kMaxCudaWords;
   int64_t words = core::kNumCudaArgs + static_cast<int64_t>(kernel.getNumParams()) +
@@ -71,11 +96,14 @@ public:
     SmallVector<KernelOp> kernels(getOperation().getOps<KernelOp>());
     for (KernelOp kernel : kernels) {
       MaskForm form = MaskForm::get(kernel);
-      const TileShapeInfo *shape = checkKernel(kernel, form, *info);
-      if (!shape || failed(checkParameters(kernel)))
+      const TileShapeInfo *base = checkKernel(kernel, form, *info);
+      if (!base || failed(checkParameters(kernel)))
+        return signalPassFailure();
+      FailureOr<TileShapeInfo> chosen = findShape(kernel, *info, *base, shape);
+      if (failed(chosen))
         return signalPassFailure();
       OpBuilder builder(kernel);
-      HopperSchedule(kernel, std::move(form), *shape, countTiles).emit(builder);
+      HopperSchedule(kernel, std::move(form), *chosen, countTiles).emit(builder);
       kernel.erase();
     }
   }

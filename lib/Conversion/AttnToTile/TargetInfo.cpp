@@ -68,15 +68,48 @@ static constexpr TileShapeInfo kHopperShapes[] = {
 static constexpr int64_t kMostSharedBytes = 232448;
 // K, V, Q and the columns of O of two bytes an element, and 3 KiB at most for barriers, the queue
 // and what tile.hide_unseen collects.
+static constexpr bool fitsSharedMemory(const TileShapeInfo &shape) {
+  const int64_t rows = 64 * shape.groups, keys = 2 * shape.stages * shape.keyTile;
+  return 2 * shape.dim * (rows + keys) + 2 * rows * shape.storeColumns + 3072 <= kMostSharedBytes;
+}
 static constexpr bool fitSharedMemory() {
-  for (const TileShapeInfo &shape : kHopperShapes) {
-    const int64_t rows = 64 * shape.groups, keys = 2 * shape.stages * shape.keyTile;
-    if (2 * shape.dim * (rows + keys) + 2 * rows * shape.storeColumns + 3072 > kMostSharedBytes)
+  for (const TileShapeInfo &shape : kHopperShapes)
+    if (!fitsSharedMemory(shape))
       return false;
-  }
   return true;
 }
 static_assert(fitSharedMemory(), "a shape takes more shared memory than a block has");
+
+/// Whether S, P, O and Q leave the registers that the rest takes (see above).
+static bool fitsRegisters(const TileShapeInfo &shape) {
+  constexpr int64_t kRest = 24;
+  const int64_t q = shape.queryInRegisters ? shape.dim / 4 : 0;
+  return shape.keyTile / 2 + shape.keyTile / 4 + shape.dim / 2 + q + kRest <=
+         shape.consumerRegisters;
+}
+
+std::string attn::toString(const TileShapeInfo &shape) {
+  return std::to_string(shape.groups) + "x" + std::to_string(shape.keyTile) +
+         (shape.takesTurns ? "-turns" : "");
+}
+
+std::vector<TileShapeInfo> TargetInfo::candidates(const TileShapeInfo &base) const {
+  constexpr int64_t kStep = 16, kMostKeys = 256; // of wgmma's N
+  std::vector<TileShapeInfo> all = {base};
+  for (int64_t groups : {2, 3})
+    for (int64_t keyTile = 3 * kStep; keyTile <= kMostKeys; keyTile += kStep)
+      for (bool takesTurns : {false, true}) {
+        TileShapeInfo shape = base;
+        shape.groups = groups;
+        shape.keyTile = keyTile;
+        shape.takesTurns = takesTurns;
+        shape.producerRegisters = groups == 2 ? 40 : 32;
+        shape.consumerRegisters = groups == 2 ? 232 : 160;
+        if (fitsSharedMemory(shape) && fitsRegisters(shape) && toString(shape) != toString(base))
+          all.push_back(shape);
+      }
+  return all;
+}
 
 static const TargetInfo kTargets[] = {
     {"sm_90a", "+ptx86", kHopperShapes},

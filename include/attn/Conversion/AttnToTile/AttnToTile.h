@@ -9,8 +9,11 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <string>
+#include <vector>
 
 namespace attn {
+
+class KernelOp;
 
 /// Discardable attributes of the tile.kernel: keys of a block (i64); the kernel finds hidden keys
 /// by itself, and counts tiles (unit). They go into core::CudaLaunch.
@@ -20,6 +23,10 @@ constexpr const char *kCountsTilesAttr = "tile.counts_tiles";
 
 /// Symbol of the tile.kernel made of attn.kernel @name.
 std::string getTileKernelName(llvm::StringRef name);
+
+/// Shapes (toString of TileShapeInfo) that a kernel of `target` may have after the mask passes, the
+/// table's first. Empty, with an error at the kernel, if the target has none for it.
+std::vector<std::string> getTileShapes(KernelOp kernel, llvm::StringRef target);
 
 } // namespace attn
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace attn {
 
@@ -46,6 +47,9 @@ struct TileShapeInfo {
   int64_t storeColumns; ///< of O that lie in shared memory at a time to be copied out
 };
 
+/// "2x128" (row groups, keys of a block), "2x128-turns".
+std::string toString(const TileShapeInfo &shape);
+
 struct TargetInfo {
   llvm::StringRef name;     ///< as in --target
   llvm::StringRef features; ///< of LLVM's NVPTX backend
@@ -54,6 +58,10 @@ struct TargetInfo {
   /// The first shape for a head dimension that takes `work` and `masks`, or null if the target has
   /// no kernel for the dimension.
   const TileShapeInfo *findShape(int64_t dim, ElementWork work, MaskShape masks) const;
+  /// `base` and what else a kernel of its dimension and work may have: other row groups, keys of a
+  /// block and turns, as far as registers and shared memory go. In the order of toString, `base`
+  /// first. The table has the fastest that were measured; attn-run --tune measures again.
+  std::vector<TileShapeInfo> candidates(const TileShapeInfo &base) const;
   /// Supported head dimensions: "64, 128, 256".
   std::string dims() const;
 };
