@@ -101,7 +101,7 @@ TEST(Threads, PlansOfAnArtifactAreIndependent) {
     expected.push_back(resultFor(artifact, left, in, 1));
   EXPECT_FALSE(expected[0] == expected[1]);
   together([&](int t) {
-    for (int round = 0; round < 20; ++round)
+    for (int round = 0; round < 50; ++round)
       EXPECT_TRUE(resultFor(artifact, t, in, 1 + round % 3) == expected[t]) << t;
   });
 }
@@ -115,7 +115,7 @@ TEST(Threads, RunsOfAPlanMayOverlap) {
     const PlanHandle plan(artifact, cpuOptions(threads));
     ASSERT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_OK) << error();
     together([&](int t) {
-      for (int round = 0; round < 20; ++round) {
+      for (int round = 0; round < 500; ++round) {
         Result result;
         EXPECT_EQ(result.run(plan.handle, in), ATTN_OK) << error();
         EXPECT_TRUE(result == expected) << t;
