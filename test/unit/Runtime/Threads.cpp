@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <memory>
 #include <thread>
 
 using namespace attn;
@@ -142,6 +143,34 @@ TEST_F(ThreadsCuda, ShareAKernel) {
       EXPECT_EQ(work.compare(), "") << t;
     }
   });
+}
+
+// Every launch hands over the arguments of its own plan.
+TEST_F(ThreadsCuda, LaunchSideBySide) {
+  constexpr int kLaunches = 500;
+  const core::Artifact artifact = gpuArtifact(false);
+  core::Result<rt::CudaKernel> kernel = rt::CudaKernel::load(device, artifact, artifact.kernels[0]);
+  ASSERT_TRUE(kernel.ok()) << kernel.message();
+  std::vector<std::unique_ptr<Workload>> works;
+  for (int t = 0; t < kThreads; ++t)
+    works.push_back(std::make_unique<Workload>(device, artifact, 0, false, t));
+  fakeState().emulates = false;
+  together([&](int t) {
+    rt::CudaPlan plan(*kernel);
+    core::Status status = plan.build(works[t]->bound.batch, works[t]->kvStart(), nullptr);
+    for (int i = 0; status && i < kLaunches; ++i)
+      status = kernel->launch(plan, works[t]->operands, nullptr);
+    EXPECT_TRUE(status.ok()) << status.message();
+  });
+  EXPECT_EQ(fakeState().launches.size(), static_cast<size_t>(kThreads * kLaunches));
+  for (const auto &work : works) {
+    int64_t mine = 0;
+    for (const fake::Launch &launch : fakeState().launches)
+      mine += launch.words[core::kCudaO] == static_cast<int64_t>(work->operands.o.data) &&
+              launch.words[core::kCudaLse] == static_cast<int64_t>(work->operands.lse) &&
+              launch.words[core::kCudaLseHeadStride] == work->operands.lseHeadStride;
+    EXPECT_EQ(mine, kLaunches);
+  }
 }
 
 TEST_F(ThreadsCuda, LoadAndDropKernels) {
