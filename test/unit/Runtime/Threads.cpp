@@ -147,7 +147,7 @@ TEST_F(ThreadsCuda, ShareAKernel) {
 
 // Every launch hands over the arguments of its own plan.
 TEST_F(ThreadsCuda, LaunchSideBySide) {
-  constexpr int kLaunches = 500;
+  constexpr int kLaunches = 16000; // so many that two meet in the same line
   const core::Artifact artifact = gpuArtifact(false);
   core::Result<rt::CudaKernel> kernel = rt::CudaKernel::load(device, artifact, artifact.kernels[0]);
   ASSERT_TRUE(kernel.ok()) << kernel.message();
