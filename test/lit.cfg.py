@@ -62,3 +62,8 @@ ptxas = lit.util.which("ptxas", os.pathsep.join(folders))
 if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
+# The disassembler of the same toolkit.
+nvdisasm = lit.util.which("nvdisasm", os.pathsep.join(folders))
+if nvdisasm:
+    config.available_features.add("nvdisasm")
+    config.substitutions.append(("%nvdisasm", nvdisasm))
