@@ -219,7 +219,8 @@ typedef struct attn_batch {
    * which the first block_table_width entries of a row may be read; kept by reference like dense
    * tables. Entries past the pages that hold keys are never read. On cuda kernels read
    * attn_run_args.device_block_table; block_table is optional there but for kernels with a recipe
-   * of page runs, and checked if it is given. */
+   * of page runs, and checked if it is given: with seq_len_is_bound up to the bound, as page runs
+   * go, while a kernel reads the pages of the length on the device alone. */
   int64_t page_size;
   const int32_t *block_table;
   int64_t block_table_stride;

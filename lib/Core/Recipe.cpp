@@ -80,6 +80,9 @@ static Fault checkRecipe(const Recipe &recipe, const std::vector<TableDecl> &tab
   return outside("ctas_per_sm", recipe.ctasPerSm, kMostCtasPerSm);
 }
 
+/// What C strings, terminals and JSON all take as it is.
+static bool isNameChar(char c) { return c >= ' ' && c <= '~'; }
+
 Fault core::verifyRecipes(const std::vector<Recipe> &recipes,
                           const std::vector<TableDecl> &tables) {
   constexpr std::array kParts = {"work", "tiles", "entries", "visible"};
@@ -87,6 +90,9 @@ Fault core::verifyRecipes(const std::vector<Recipe> &recipes,
     const Recipe &recipe = recipes[i];
     if (recipe.name.empty())
       return "recipe " + std::to_string(i) + " has no name";
+    if (!std::all_of(recipe.name.begin(), recipe.name.end(), isNameChar))
+      return "recipe " + std::to_string(i) +
+             ": its name has other characters than printable ones of ASCII";
     const std::string place = "recipe '" + recipe.name + "': ";
     for (size_t j = 0; j < i; ++j)
       if (recipes[j].name == recipe.name)

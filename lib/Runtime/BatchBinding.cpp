@@ -50,6 +50,11 @@ static Status checkBoundedRow(size_t b, const RequestInput &request) {
   if (isPrefilling(request))
     return requestError(b, "seq_len_bound: given for a prefill row, expected a decode row "
                            "(is_prefilling: false)");
+  // The keys of a decode row's own queries are there.
+  if (request.seqLen < request.queryLen)
+    return requestError(b, "seq_len is " + std::to_string(request.seqLen) +
+                               ", expected at least query_len " + std::to_string(request.queryLen) +
+                               " of a row with seq_len_bound");
   const int64_t least = request.seqLenLeast.value_or(request.queryLen);
   if (request.seqLenLeast && (least < request.queryLen || least > request.seqLen))
     return requestError(b, "seq_len_least is " + std::to_string(least) + ", expected query_len " +

@@ -22,7 +22,7 @@
 // RUN: not attn-compile %t/two.mlir --target=sm_90a --recipe=page_runs,16 -o %t.out 2>&1 | FileCheck %s --check-prefix=FORM
 // FORM: attn-compile: recipe 'page_runs': expected key=value, got '16'
 // RUN: not attn-compile %t/two.mlir --target=sm_90a --recipe=page_runs,page_size=0 -o %t.out 2>&1 | FileCheck %s --check-prefix=SIZE
-// SIZE: attn-compile: recipe 'page_runs': page_size: expected 1 to 1073741824, got '0'
+// SIZE: attn-compile: recipe 'page_runs': page_size: expected 1 to 1073741823, got '0'
 // RUN: not attn-compile %t/two.mlir --target=sm_90a --recipe=page_runs,page_size=4,page_size=4 -o %t.out 2>&1 | FileCheck %s --check-prefix=TWICE
 // TWICE: attn-compile: recipe 'page_runs': page_size is given twice
 // RUN: not attn-compile %t/two.mlir --target=sm_90a --recipe=split_plan,policy=count,pieces=4,ctas_per_sm=2 -o %t.out 2>&1 | FileCheck %s --check-prefix=KEY

@@ -70,13 +70,23 @@ Size run::sizeOf(const Options &options, const Kernel &kernel, const rt::BatchIn
     size.bytes += results * sizeof(double) + longest * kvHeads * dims * sizeof(float);
   }
 
-  for (int64_t b = 0; b < shape.numReqs(); ++b)
-    size.pairs += static_cast<double>(shape.queryLen(RequestIndex(b))) *
-                  static_cast<double>(shape.keyEnd[b] - shape.keyBegin[b]);
+  double visited = 0; // where the device alone knows a length, lists are of the largest
+  for (int64_t b = 0; b < shape.numReqs(); ++b) {
+    const double queries = static_cast<double>(shape.queryLen(RequestIndex(b)));
+    const int64_t end = shape.isBound(b) ? shape.longest(b) : shape.keyEnd[b];
+    size.pairs += queries * static_cast<double>(shape.keyEnd[b] - shape.keyBegin[b]);
+    visited += queries * static_cast<double>(end - shape.keyBegin[b]);
+    // A row of a GPU's tile has a row group beside it that is computed all the same.
+    if (bySimulator && shape.isBound(b))
+      visited += static_cast<double>(kGroupRows) * static_cast<double>(end - shape.keyEnd[b]);
+  }
   const double work = size.pairs * (heads * dims + kMaskCost);
+  const double simulated = visited * (heads * dims + kMaskCost);
+  if (bySimulator)
+    size.pairs = visited;
   // A GPU takes no time worth a word.
   const double once = onCpu         ? work / kCpuRate
-                      : bySimulator ? work / kSimRate
+                      : bySimulator ? simulated / kSimRate
                       : byReference ? work / kReferenceRate
                                     : 0;
   size.seconds = once * (options.bench ? kBenchRuns : 1) +

@@ -6,6 +6,7 @@
 #ifndef ATTN_CORE_RECIPE_H
 #define ATTN_CORE_RECIPE_H
 
+#include "attn/Core/IndexSpaces.h"
 #include "attn/Core/MaskProgram.h"
 
 #include <cstdint>
@@ -35,7 +36,7 @@ std::optional<SplitPolicy> parseSplitPolicy(std::string_view text);
 
 /// Bounds of a recipe's numbers, each at least 1.
 constexpr int64_t kMostRangesPerRequest = int64_t(1) << 20;
-constexpr int64_t kMostRecipePageSize = int64_t(1) << 30;
+constexpr int64_t kMostRecipePageSize = kPositionLimit - 1; ///< that of a batch
 constexpr int64_t kMostSplitPieces = 128;
 constexpr int64_t kMostCtasPerSm = 32;
 

@@ -10,11 +10,21 @@
 #include "attn/Runtime/CudaRecipes.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace attn;
 using namespace attn::core;
 using namespace attn::rt;
 using namespace attn::rt::cuda;
+
+/// Entries of a list whose tiles are cut into so many pieces; at most what no memory has.
+static int64_t moreEntries(const WorkListSizes &list, int64_t pieces) {
+  int64_t entries = 0;
+  if (__builtin_mul_overflow(list.tiles, pieces - 1, &entries) ||
+      __builtin_add_overflow(entries, list.entries, &entries))
+    return std::numeric_limits<int64_t>::max();
+  return entries;
+}
 
 RecipeArrays cuda::mostArrays(const Recipe &recipe, const StepLimits &limits,
                               const WorkListSizes &list) {
@@ -32,7 +42,7 @@ RecipeArrays cuda::mostArrays(const Recipe &recipe, const StepLimits &limits,
     // An entry is cut where a piece begins, but for the first of a tile.
     arrays[kRecipeData] = {list.tiles, recipe.pieces * int64_t(sizeof(SplitPiece))};
     arrays[kRecipeOffsets] = {list.tiles + 1, sizeof(int32_t)};
-    arrays[kRecipeEntries] = {list.entries + list.tiles * (recipe.pieces - 1), sizeof(TileEntry)};
+    arrays[kRecipeEntries] = {moreEntries(list, recipe.pieces), sizeof(TileEntry)};
     arrays[kRecipeWork] = {list.work, recipe.pieces * int64_t(sizeof(SplitWork))};
     arrays[kRecipeCombines] = {recipe.pieces > 1 ? list.work : 0, sizeof(SplitCombine)};
     break;

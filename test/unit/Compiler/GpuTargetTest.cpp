@@ -194,7 +194,7 @@ TEST(GpuTarget, RecipesAreRefusedByName) {
   // Requests that were not read from text.
   options.recipes[0].recipe.pageSize = 0;
   EXPECT_EQ(errorOf(spec, options),
-            "test.mlir:1:1: error: recipe 'page_runs': page_size 0, expected 1 to 1073741824");
+            "test.mlir:1:1: error: recipe 'page_runs': page_size 0, expected 1 to 1073741823");
 }
 
 TEST(GpuTarget, NamesDoNotReachThePtx) {

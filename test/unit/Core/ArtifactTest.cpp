@@ -513,7 +513,7 @@ TEST(Artifact, RecipesThatAreNoneAreRefused) {
       {"\"per_request\": 8", "\"per_request\": 1048577",
        "recipes[0].per_request: expected an integer, 1 to 1048576, got 1048577"},
       {"\"page_size\": 16", "\"page_size\": 0",
-       "recipes[1].page_size: expected an integer, 1 to 1073741824, got 0"},
+       "recipes[1].page_size: expected an integer, 1 to 1073741823, got 0"},
       {"\"pieces\": 4", "\"pieces\": 129",
        "recipes[2].pieces: expected an integer, 1 to 128, got 129"},
       {"\"pieces\": 4", "\"pieces\": 4, \"ctas_per_sm\": 2",
@@ -553,10 +553,15 @@ TEST(Artifact, RecipesAreVerified) {
   };
   using Recipes = std::vector<Recipe>;
   EXPECT_EQ(fault([](Recipes &r) { r[0].source = -1; }), "recipe 'images': no source table -1");
+  for (const char *name : {"\xff", "\xed\xa0\x80", "a\tb", "\x7f"})
+    EXPECT_EQ(fault([&](Recipes &r) { r[1].name = name; }),
+              "recipe 1: its name has other characters than printable ones of ASCII");
+  EXPECT_EQ(fault([](Recipes &r) { r[1].name = std::string("a\0b", 3); }),
+            "recipe 1: its name has other characters than printable ones of ASCII");
   EXPECT_EQ(fault([](Recipes &r) { r[0].perRequest = -5; }),
             "recipe 'images': per_request -5, expected 1 to 1048576");
   EXPECT_EQ(fault([](Recipes &r) { r[1].pageSize = kMostRecipePageSize + 1; }),
-            "recipe 'runs': page_size 1073741825, expected 1 to 1073741824");
+            "recipe 'runs': page_size 1073741824, expected 1 to 1073741823");
   EXPECT_EQ(fault([](Recipes &r) { r[2].pieces = 0; }),
             "recipe 'by count': pieces 0, expected 1 to 128");
   EXPECT_EQ(fault([](Recipes &r) { r[3].ctasPerSm = 0; }),

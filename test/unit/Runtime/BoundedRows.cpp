@@ -108,6 +108,17 @@ TEST(BoundedRows, Refusals) {
                     "go)");
   // Past the bound: not scheduled yet.
   EXPECT_EQ(messageOf(spec, inputOf(row, 22, 30)), "");
+  // A row's own keys are there, whatever the bounds.
+  for (bool hasLeast : {false, true}) {
+    rt::RequestInput longer = row;
+    longer.queryLen = 21;
+    longer.isPrefilling = false;
+    longer.seqLenLeast.reset();
+    if (hasLeast)
+      longer.seqLenLeast = 21;
+    EXPECT_EQ(messageOf(spec, inputOf(longer, 3, 3)),
+              place + "seq_len is 20, expected at least query_len 21 of a row with seq_len_bound");
+  }
   row.seqLenLeast = 1;
   EXPECT_EQ(messageOf(spec, inputOf(row, 3, 3)),
             place + "seq_len_least is 1, expected query_len 2 to seq_len 20");

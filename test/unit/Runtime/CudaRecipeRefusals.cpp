@@ -127,7 +127,7 @@ TEST_F(CudaRecipeRefusals, RecipesThatAreNone) {
                              "plain, expected ranges");
   recipe = pageRuns();
   recipe.pageSize = 0;
-  EXPECT_EQ(message(recipe), "kernel 'tiny': recipe 'runs': page_size 0, expected 1 to 1073741824");
+  EXPECT_EQ(message(recipe), "kernel 'tiny': recipe 'runs': page_size 0, expected 1 to 1073741823");
 }
 
 } // namespace
