@@ -21,9 +21,9 @@ struct BatchShape {
   std::vector<int64_t> contextLen;    ///< absolute position of the first scheduled query
   std::vector<int64_t> keyBegin;      ///< first key position the launch covers (0)
   std::vector<int64_t> keyEnd;        ///< past the last one (seq_len)
-  /// The lengths that seq_len may have where the device alone knows it (architecture: a decode
-  /// row's q moves with it), the only one elsewhere. Empty: all of them are known. What is built
-  /// for a GPU reads these in place of seqLen, contextLen and keyEnd, which are one of the cases.
+  /// The lengths that seq_len may have where the device alone knows it (a decode row's q moves with
+  /// it), the only one elsewhere. Empty: all of them are known. What is built for a GPU reads these
+  /// in place of seqLen, contextLen and keyEnd, which are one of the cases.
   std::vector<int64_t> leastSeqLen, mostSeqLen;
 
   /// Whether the device alone knows the length of a request.
