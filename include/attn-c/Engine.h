@@ -102,7 +102,11 @@ typedef struct attn_query_tile {
   int32_t entry_begin, entry_count;
   int32_t kv_row;             /* contiguous K and V: slot of key 0 */
   int32_t key_begin, key_end; /* keys of the launch */
-  int32_t reserved[3];
+  /* 1 in tiles of a plan's own list (attn_recipe.tiles) whose seq_len the device alone knows. Then
+   * query_begin is less by that seq_len, key_end is the largest it may be, entries hold for every
+   * seq_len that it may be, and bitmaps say nothing: a kernel tests the keys of their blocks. */
+  int32_t is_bound;
+  int32_t reserved[2];
 } attn_query_tile;
 
 enum {

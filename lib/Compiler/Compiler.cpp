@@ -313,6 +313,8 @@ static llvm::Error checkStage(compiler::Stage stage, const CompileOptions &optio
   auto refuse = [](const Twine &text) {
     return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
   };
+  if (options.allShapes)
+    return refuse("all shapes make an artifact, expected none of them for text");
   if (!llvm::any_of(options.targets, compiler::isGpuTarget) && stage != Stage::Attn &&
       stage != Stage::Llvm)
     return refuse("target '" + options.targets.front() + "' has only the levels attn and llvm");

@@ -109,7 +109,6 @@ static Status bindShape(const BatchInput &input, BoundBatch &bound) {
         &bound.kvStart, &shape.leastSeqLen, &shape.mostSeqLen})
     numbers->clear();
   bound.hasSeqLenBound.clear();
-  bound.seqLenBound.clear();
   bound.isPrefilling.clear();
   shape.queryStartLoc.push_back(0);
   bound.kvStart.push_back(0);
@@ -127,7 +126,6 @@ static Status bindShape(const BatchInput &input, BoundBatch &bound) {
     shape.keyBegin.push_back(request.keyBegin.value_or(0));
     shape.keyEnd.push_back(request.keyEnd.value_or(request.seqLen));
     bound.hasSeqLenBound.push_back(request.seqLenBound.has_value());
-    bound.seqLenBound.push_back(request.seqLenBound.value_or(request.seqLen));
     bound.isPrefilling.push_back(isPrefilling(request));
   }
   const bool hasBounds =
@@ -288,10 +286,10 @@ Result<BoundBatch> rt::bindBatch(const KernelSpec &spec, const BatchInput &input
   return bound;
 }
 
-Status rt::requireExactLengths(const BoundBatch &bound, std::string_view device) {
+Status rt::requireExactLengths(const BoundBatch &bound, std::string_view who) {
   for (size_t b = 0; b < bound.hasSeqLenBound.size(); ++b)
     if (bound.hasSeqLenBound[b])
-      return requestError(b, "seq_len_bound: device '" + std::string(device) +
-                                 "' needs exact lengths (seq_len alone)");
+      return requestError(b, "seq_len_bound: " + std::string(who) +
+                                 " needs exact lengths (seq_len alone)");
   return {};
 }

@@ -313,8 +313,6 @@ Result<MicroBatch> rt::sliceBatch(const KernelSpec &spec, const BoundBatch &boun
     micro.bound.kvStart.push_back(bound.kvStart[b]);
     micro.bound.isPrefilling.push_back(bound.isPrefilling[b]);
     micro.bound.hasSeqLenBound.push_back(bound.hasSeqLenBound[b]);
-    micro.bound.seqLenBound.push_back(bound.hasSeqLenBound[b] ? bound.seqLenBound[b]
-                                                              : slice.seqLen);
   }
   micro.bound.kvStart.push_back(bound.kvStart[part.requestEnd]);
   for (size_t i = 0; i < spec.program.tables.size(); ++i)

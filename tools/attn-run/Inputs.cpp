@@ -194,9 +194,8 @@ static void scramblePages(PagedCache &cache, const rt::BoundBatch &bound, int64_
   cache.numPages = 1;
   for (int64_t b = 0; b < bound.batch.shape.numReqs(); ++b)
     cache.stride = std::max(cache.stride, rt::livePages(bound.batch.shape.longest(b), pageSize));
-  for (int64_t length : seqLen) {
+  for (int64_t length : seqLen)
     cache.numPages += rt::livePages(length, pageSize);
-  }
   std::vector<int32_t> order(cache.numPages);
   std::iota(order.begin(), order.end(), 0);
   Random random(~seed);

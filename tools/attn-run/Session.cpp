@@ -92,8 +92,8 @@ static Result<Workload> loadWorkload(const Options &options, const Kernel &kerne
     return Error{options.batch + ": " + bound.message()};
   work.bound = std::move(*bound);
   const bool isGpu = options.device == Device::Cuda || options.device == Device::Sim;
-  if (Status status = rt::requireExactLengths(work.bound, toString(options.device));
-      !isGpu && !status)
+  const std::string device = std::string("device '") + toString(options.device) + "'";
+  if (Status status = isGpu ? Status() : rt::requireExactLengths(work.bound, device); !status)
     return Error{options.batch + ": " + status.message()};
   if (Status status = checkWorkload(options, kernel, work.file.input, work.bound); !status)
     return Error{status.message()};

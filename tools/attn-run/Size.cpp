@@ -76,7 +76,7 @@ Size run::sizeOf(const Options &options, const Kernel &kernel, const rt::BatchIn
     const int64_t end = shape.isBound(b) ? shape.longest(b) : shape.keyEnd[b];
     size.pairs += queries * static_cast<double>(shape.keyEnd[b] - shape.keyBegin[b]);
     visited += queries * static_cast<double>(end - shape.keyBegin[b]);
-    // A row of a GPU's tile has a row group beside it that is computed all the same.
+    // For every block the products of a whole row group are computed, few rows as there are.
     if (bySimulator && shape.isBound(b))
       visited += static_cast<double>(kGroupRows) * static_cast<double>(end - shape.keyEnd[b]);
   }

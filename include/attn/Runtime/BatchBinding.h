@@ -98,9 +98,7 @@ struct BoundBatch {
   core::Batch batch;
   std::vector<int64_t> kvStart;        ///< [num_reqs + 1] exclusive prefix sum of seq_len
   std::vector<uint8_t> isPrefilling;   ///< as given, else query_len > 1
-  std::vector<uint8_t> hasSeqLenBound; ///< seq_len is known on the device only
-  std::vector<int64_t> seqLenBound;    ///< the largest it may be; seq_len where that is known.
-                                       ///< For kernels, none of which reads it yet
+  std::vector<uint8_t> hasSeqLenBound; ///< seq_len is one of the shape's leastSeqLen to mostSeqLen
 };
 
 /// Checks everything that can be checked without reading tensors. The first fault is returned; it
@@ -128,9 +126,9 @@ private:
   std::unique_ptr<BindScratch> scratch;
 };
 
-/// An error naming the first request whose length is only a bound; for targets whose tables are
-/// built from exact lengths. `device` is named in it.
-core::Status requireExactLengths(const BoundBatch &bound, std::string_view device);
+/// An error naming the first request whose length is only a bound, for `who` takes exact lengths
+/// alone: "device 'cpu'".
+core::Status requireExactLengths(const BoundBatch &bound, std::string_view who);
 
 /// Number of pages that hold keys of a request.
 constexpr int64_t livePages(int64_t seqLen, int64_t pageSize) {

@@ -24,6 +24,18 @@ Type HopperSchedule::rowsOf(Type element, bool partial) {
   return tile::RowsType::get(kernel.getContext(), element, partial);
 }
 
+void HopperSchedule::emitContext(OpBuilder &builder, Value request, Value head) {
+  TileEmitter e(builder, getLoc());
+  context = std::make_unique<GpuContext>(kernel, builder, getLoc(), args);
+  regions = std::make_unique<RegionEmitter>(*context);
+  context->b = e.toIndex(request);
+  context->h = e.toIndex(head);
+  context->kvHead = e.toIndex(e.div(head, e.i32(kernel.getHeads() / kernel.getKvHeads())));
+  regions->emitKernelValues(builder, kernel);
+  regions->emitPer(builder, kernel, Level::Request);
+  regions->emitPer(builder, kernel, Level::Head);
+}
+
 SmallVector<std::pair<Value, Value>> HopperSchedule::emitLimits(OpBuilder &builder, Value begin,
                                                                 Value end) {
   TileEmitter e(builder, getLoc());

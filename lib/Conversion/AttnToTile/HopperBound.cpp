@@ -35,12 +35,9 @@ std::pair<Value, Value> HopperSchedule::emitRowsAndKeys(OpBuilder &builder, Valu
                                                         Value head) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
-  auto field = [](TileEmitter &in, Value record, size_t offset) {
-    return loadField(in, record, offset);
-  };
-  Value queryBegin = field(e, header, offsetof(core::TileHeader, queryBegin));
-  Value keyEnd = field(e, header, offsetof(core::TileHeader, keyEnd));
-  Value isBound = field(e, header, offsetof(core::TileHeader, isBound));
+  Value queryBegin = loadField(e, header, offsetof(core::TileHeader, queryBegin));
+  Value keyEnd = loadField(e, header, offsetof(core::TileHeader, keyEnd));
+  Value isBound = loadField(e, header, offsetof(core::TileHeader, isBound));
   auto placed = scf::IfOp::create(
       builder, loc, e.cmp(Predicate::ne, isBound, e.i32(0)),
       [&](OpBuilder &b, Location) {
@@ -48,15 +45,15 @@ std::pair<Value, Value> HopperSchedule::emitRowsAndKeys(OpBuilder &builder, Valu
         Value again = emitOpaque(b, loc, header);
         TileScalars scalars;
         scalars.head = head;
-        scalars.request = field(in, again, offsetof(core::TileHeader, request));
+        scalars.request = loadField(in, again, offsetof(core::TileHeader, request));
         scalars.keyEnd = emitSeqLen(b, scalars.request, keyEnd);
         scalars.queryBegin = in.add(scalars.keyEnd, queryBegin);
         if (form.isRuns) {
-          scalars.tokenBegin = field(in, again, offsetof(core::TileHeader, tokenBegin));
-          scalars.rows = field(in, again, offsetof(core::TileHeader, rows));
-          scalars.keyBegin = field(in, again, offsetof(core::TileHeader, keyBegin));
-          scalars.entryBegin = field(in, again, offsetof(core::TileHeader, entryBegin));
-          scalars.entries = field(in, again, offsetof(core::TileHeader, entryCount));
+          scalars.tokenBegin = loadField(in, again, offsetof(core::TileHeader, tokenBegin));
+          scalars.rows = loadField(in, again, offsetof(core::TileHeader, rows));
+          scalars.keyBegin = loadField(in, again, offsetof(core::TileHeader, keyBegin));
+          scalars.entryBegin = loadField(in, again, offsetof(core::TileHeader, entryBegin));
+          scalars.entries = loadField(in, again, offsetof(core::TileHeader, entryCount));
           emitBitmaps(b, scalars);
         }
         scf::YieldOp::create(b, loc, ValueRange{scalars.queryBegin, scalars.keyEnd});
@@ -73,14 +70,7 @@ std::pair<Value, Value> HopperSchedule::emitRowsAndKeys(OpBuilder &builder, Valu
 void HopperSchedule::emitBitmaps(OpBuilder &builder, const TileScalars &scalars) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
-  context = std::make_unique<GpuContext>(kernel, builder, loc, args);
-  regions = std::make_unique<RegionEmitter>(*context);
-  context->b = e.toIndex(scalars.request);
-  context->h = e.toIndex(scalars.head);
-  context->kvHead = e.toIndex(e.div(scalars.head, e.i32(kernel.getHeads() / kernel.getKvHeads())));
-  regions->emitKernelValues(builder, kernel);
-  regions->emitPer(builder, kernel, Level::Request);
-  regions->emitPer(builder, kernel, Level::Head);
+  emitContext(builder, scalars.request, scalars.head);
   Value lane = tile::ThreadIdOp::create(builder, loc, builder.getI32Type());
   Value row = e.min(lane, e.sub(scalars.rows, e.i32(1)));
   context->q = e.toIndex(e.add(scalars.queryBegin, row));

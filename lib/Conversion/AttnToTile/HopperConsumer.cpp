@@ -320,14 +320,7 @@ Value HopperSchedule::emitConsumerTile(OpBuilder &builder, Value use) {
   Value left = e.sub(tile.rows, e.mul(group, e.i32(core::kGroupRows)));
   groupRows = e.min(e.max(left, e.i32(0)), e.i32(core::kGroupRows));
 
-  context = std::make_unique<GpuContext>(kernel, builder, loc, args);
-  regions = std::make_unique<RegionEmitter>(*context);
-  context->b = e.toIndex(tile.request);
-  context->h = e.toIndex(tile.head);
-  context->kvHead = e.toIndex(e.div(tile.head, e.i32(kernel.getHeads() / kernel.getKvHeads())));
-  regions->emitKernelValues(builder, kernel);
-  regions->emitPer(builder, kernel, Level::Request);
-  regions->emitPer(builder, kernel, Level::Head);
+  emitContext(builder, tile.request, tile.head);
   scale = regions->emitScale(builder, kernel);
   if (!rowsBesideProduct)
     emitRowValues(builder);

@@ -147,6 +147,8 @@ private:
   /// Q and the entries of a tile.
   std::pair<State, Finish> emitEntries(mlir::OpBuilder &builder, State state);
   void emitRowValues(mlir::OpBuilder &builder);
+  /// `context` and `regions` for a request and head, with what is computed once for them.
+  void emitContext(mlir::OpBuilder &builder, mlir::Value request, mlir::Value head);
   /// Lowest key and key past the highest (i32) of each run of the row at the context's indices, in
   /// [begin, end).
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>>

@@ -96,18 +96,23 @@ std::string attn::toString(const TileShapeInfo &shape) {
 std::vector<TileShapeInfo> TargetInfo::candidates(const TileShapeInfo &base) const {
   constexpr int64_t kStep = 16, kMostKeys = 256; // of wgmma's N
   std::vector<TileShapeInfo> all = {base};
-  for (int64_t groups : {2, 3})
+  for (int64_t groups : {2, 3}) {
+    // Registers are dealt out by the number of groups.
+    const TileShapeInfo *like =
+        llvm::find_if(shapes, [&](const TileShapeInfo &shape) { return shape.groups == groups; });
+    assert(like != shapes.end() && "the table has both");
     for (int64_t keyTile = 3 * kStep; keyTile <= kMostKeys; keyTile += kStep)
       for (bool takesTurns : {false, true}) {
         TileShapeInfo shape = base;
         shape.groups = groups;
         shape.keyTile = keyTile;
         shape.takesTurns = takesTurns;
-        shape.producerRegisters = groups == 2 ? 40 : 32;
-        shape.consumerRegisters = groups == 2 ? 232 : 160;
+        shape.producerRegisters = like->producerRegisters;
+        shape.consumerRegisters = like->consumerRegisters;
         if (fitsSharedMemory(shape) && fitsRegisters(shape) && toString(shape) != toString(base))
           all.push_back(shape);
       }
+  }
   return all;
 }
 

@@ -114,7 +114,7 @@ attn_status attn_plan_work_list(const attn_plan *plan, const attn_launch_shape *
       return nullArgument("plan");
     if (!plan->isPrepared)
       return notPrepared();
-    if (attn_status status = requireExactLengths(*plan); status != ATTN_OK)
+    if (attn_status status = requireExactLengths(*plan, "a work list"); status != ATTN_OK)
       return status;
     core::CudaLaunch launch;
     if (attn_status status = readShape(shape, launch); status != ATTN_OK)

@@ -215,8 +215,8 @@ static void setLayout(attn_plan &plan, const attn_batch &batch) {
   plan.numPages = batch.num_pages;
 }
 
-attn_status capi::requireExactLengths(const attn_plan &plan) {
-  core::Status status = rt::requireExactLengths(plan.bound, deviceName(plan.settings));
+attn_status capi::requireExactLengths(const attn_plan &plan, std::string_view who) {
+  core::Status status = rt::requireExactLengths(plan.bound, who);
   return status ? ATTN_OK : attn_status(Failure(ATTN_UNSUPPORTED, status.message()));
 }
 
@@ -233,7 +233,7 @@ static attn_status prepare(attn_plan &plan, const attn_batch &batch,
   if (core::Status status = plan.binder->bind(plan.reader.input(), plan.bound); !status)
     return Failure(ATTN_INVALID_BATCH, status.message());
   if (settings.device == PlanDevice::Cpu)
-    if (attn_status status = requireExactLengths(plan); status != ATTN_OK)
+    if (attn_status status = requireExactLengths(plan, "device 'cpu'"); status != ATTN_OK)
       return status;
   const int64_t tokens = plan.bound.batch.shape.numTokens();
   if (tokens > settings.maxTokens)

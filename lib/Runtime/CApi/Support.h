@@ -19,6 +19,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 
 struct attn_artifact {
   attn::core::Artifact artifact;
@@ -201,7 +202,7 @@ inline const char *deviceName(const PlanSettings &settings) {
 
 /// For what is computed from positions, which rows with seq_len_is_bound have on the device only.
 /// Plan.cpp.
-attn_status requireExactLengths(const attn_plan &plan);
+attn_status requireExactLengths(const attn_plan &plan, std::string_view who);
 /// Number of the ranges or documents table called `name`; null means the only one. With
 /// `rangesOnly`, of a ranges table. Tables.cpp.
 attn_status findSource(const core::MaskProgram &program, const char *name, bool rangesOnly,

@@ -103,7 +103,7 @@ attn_status attn_plan_tile_records(const attn_plan *plan, const attn_tile_shape 
       return nullArgument("num_segments");
     if (!plan->isPrepared)
       return notPrepared();
-    if (attn_status status = requireExactLengths(*plan); status != ATTN_OK)
+    if (attn_status status = requireExactLengths(*plan, "a tile record"); status != ATTN_OK)
       return status;
     attn_tile_shape shape;
     if (auto fault = readStruct(given, "attn_tile_shape", shape))

@@ -10,6 +10,7 @@
 
 #include "attn/Runtime/WorkList.h"
 
+#include <cstddef>
 #include <cstring>
 #include <vector>
 
@@ -21,6 +22,8 @@ namespace attn::capi {
 ATTN_SAME_RECORD(attn_work_item, core::WorkItem);
 ATTN_SAME_RECORD(attn_query_tile, core::TileHeader);
 ATTN_SAME_RECORD(attn_tile_entry, core::TileEntry);
+static_assert(offsetof(attn_query_tile, is_bound) == offsetof(core::TileHeader, isBound),
+              "one layout");
 static_assert(ATTN_GROUP_ROWS == core::kGroupRows && ATTN_VISIBLE_WORDS == core::kVisibleWords &&
                   uint32_t(ATTN_GROUP_SKIP) == core::kGroupSkip &&
                   uint32_t(ATTN_GROUP_PARTIAL) == core::kGroupPartial &&

@@ -85,6 +85,29 @@ std::string findPtxas() {
 
 } // namespace
 
+// Every shape is a kernel of an artifact; text is of one.
+TEST(GpuTarget, AllShapes) {
+  CompileOptions options = gpu();
+  options.allShapes = true;
+  const std::string spec = kernel("heads(2) kv_heads(1) dim(256) q(bf16) kv(bf16)");
+  auto artifact = compiler::compile(spec, "test.mlir", options);
+  ASSERT_TRUE(bool(artifact)) << llvm::toString(artifact.takeError());
+  std::vector<std::string> names;
+  for (const core::Kernel &k : artifact->kernels) {
+    names.push_back(k.spec.name);
+    EXPECT_EQ(k.spec.specHash, artifact->kernels[0].spec.specHash);
+    ASSERT_EQ(k.binaries.size(), 1u);
+    EXPECT_EQ("k@" + std::to_string(k.binaries[0].cuda->groups) + "x" +
+                  std::to_string(k.binaries[0].cuda->keyTile),
+              k.spec.name.substr(0, k.spec.name.find('-')));
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"k@2x64-turns", "k@2x48", "k@2x48-turns", "k@2x64"}));
+  auto text = compiler::emitText(spec, "test.mlir", Stage::Ptx, options);
+  ASSERT_FALSE(bool(text));
+  EXPECT_EQ(llvm::toString(text.takeError()),
+            "all shapes make an artifact, expected none of them for text");
+}
+
 TEST(GpuTarget, ManifestSaysWhatTheLaunchNeeds) {
   CompileOptions options = gpu();
   options.targets.push_back("cpu");

@@ -189,7 +189,7 @@ TEST(BatchFile, SeqLenBoundIsReadButNotForHostPaths) {
   const rt::BoundBatch bound =
       bindText(plainSpec(), R"({"requests": [{"query_len": 1, "seq_len": 5},
                                     {"query_len": 1, "seq_len": 20, "seq_len_bound": 32}]})");
-  EXPECT_EQ(rt::requireExactLengths(bound, "cpu").message(),
+  EXPECT_EQ(rt::requireExactLengths(bound, "device 'cpu'").message(),
             "request 1: seq_len_bound: device 'cpu' needs exact lengths (seq_len alone)");
   EXPECT_TRUE(rt::requireExactLengths(
       bindText(plainSpec(), R"({"requests": [{"query_len": 1, "seq_len": 5}]})"), "cpu"));

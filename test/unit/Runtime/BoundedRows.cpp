@@ -75,7 +75,8 @@ TEST(BoundedRows, EveryLengthAndRange) {
               reaches ? ++refused : ++accepted;
               if (!bound)
                 continue;
-              ASSERT_EQ(bound->seqLenBound, std::vector<int64_t>{largest});
+              ASSERT_EQ(bound->batch.shape.leastSeqLen, std::vector<int64_t>{least});
+              ASSERT_EQ(bound->batch.shape.mostSeqLen, std::vector<int64_t>{largest});
               // What the host builds does not depend on the length on the device.
               ASSERT_EQ(bound->batch.tables[0].ranges.size(),
                         start < end && start < least - queries ? 1u : 0u);

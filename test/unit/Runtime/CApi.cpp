@@ -42,21 +42,7 @@ struct Tensors {
     fill(v, 21 * 12);
     o.assign(14 * 24, NAN);
     lse.assign(4 * 16, NAN);
-    args.struct_size = sizeof(args);
-    args.q = q.data();
-    args.q_token_stride = 32;
-    args.q_head_stride = 8;
-    args.k = k.data();
-    args.k_slot_stride = 16;
-    args.k_head_stride = 8;
-    args.v = v.data();
-    args.v_slot_stride = 12;
-    args.v_head_stride = 6;
-    args.o = o.data();
-    args.o_token_stride = 24;
-    args.o_head_stride = 6;
-    args.lse = lse.data();
-    args.lse_head_stride = 16;
+    args = tinyRunArgs(q, k, v, o, lse, 16);
   }
 
   /// Compares the rows of tokens [begin, end) with the definition.

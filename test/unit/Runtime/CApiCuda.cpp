@@ -214,6 +214,27 @@ TEST_F(CApiCuda, KeysWhereTheBatchSaysTheyAre) {
   tensors.check(batch);
 }
 
+// The host is told a bound alone; the rows are those of the length on the device.
+TEST_F(CApiCuda, LengthsOnTheDevice) {
+  ArtifactHandle artifact(gpuArtifact());
+  PlanHandle plan(artifact, cudaOptions());
+  Batch batch;
+  batch.offsets[2] = batch.offsets[1]; // request 1 lies outside of every range
+  const int32_t bounds[2] = {8, 20}, least[2] = {0, 8};
+  const uint8_t isBound[2] = {0, 1}, prefilling[2] = {1, 0};
+  batch.batch.seq_lens = bounds;
+  batch.batch.seq_len_least = least;
+  batch.batch.seq_len_is_bound = isBound;
+  batch.batch.is_prefilling = prefilling;
+  ASSERT_EQ(attn_plan_prepare(plan.handle, &batch.batch, nullptr, nullptr), ATTN_OK) << error();
+  Tensors tensors(device);
+  tensors.args.kv_slots = kKeys;
+  const std::vector<int32_t> lengths = {-1, batch.seqLens[1]}; // one that is known is not read
+  tensors.args.device_seq_lens = static_cast<const int32_t *>(tensors.upload(lengths));
+  ASSERT_EQ(attn_plan_run(plan.handle, &tensors.args, nullptr), ATTN_OK) << error();
+  tensors.check(batch);
+}
+
 TEST_F(CApiCuda, Pages) {
   ArtifactHandle artifact(gpuArtifact());
   PlanHandle plan(artifact, cudaOptions());

@@ -159,11 +159,12 @@ TEST(CApiEngine, BoundedRows) {
   int64_t records = 0, segments = 0;
   EXPECT_EQ(attn_plan_tile_records(plan.handle, &tile, nullptr, 0, nullptr, 0, &records, &segments),
             ATTN_UNSUPPORTED);
-  EXPECT_EQ(error(), "request 1: seq_len_bound: device 'none' needs exact lengths (seq_len alone)");
+  EXPECT_EQ(error(), "request 1: seq_len_bound: a tile record needs exact lengths (seq_len alone)");
   const attn_launch_shape shape = {sizeof(shape), 1, 64, 0, 0};
   attn_work_list list = {};
   list.struct_size = sizeof(list);
   EXPECT_EQ(attn_plan_work_list(plan.handle, &shape, &list), ATTN_UNSUPPORTED);
+  EXPECT_EQ(error(), "request 1: seq_len_bound: a work list needs exact lengths (seq_len alone)");
 }
 
 TEST(CApiEngine, SupportAndSelection) {

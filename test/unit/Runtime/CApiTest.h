@@ -74,6 +74,30 @@ struct Batch {
   Batch(const Batch &) = delete;
 };
 
+/// Arguments of a run of Batch by tinySpec: 4 heads of 8 (6 of V), 2 of K and V; LSE has rows of
+/// `lseStride`.
+inline attn_run_args tinyRunArgs(const std::vector<float> &q, const std::vector<float> &k,
+                                 const std::vector<float> &v, std::vector<float> &o,
+                                 std::vector<float> &lse, int64_t lseStride) {
+  attn_run_args args = {};
+  args.struct_size = sizeof(args);
+  args.q = q.data();
+  args.q_token_stride = 32;
+  args.q_head_stride = 8;
+  args.k = k.data();
+  args.k_slot_stride = 16;
+  args.k_head_stride = 8;
+  args.v = v.data();
+  args.v_slot_stride = 12;
+  args.v_head_stride = 6;
+  args.o = o.data();
+  args.o_token_stride = 24;
+  args.o_head_stride = 6;
+  args.lse = lse.data();
+  args.lse_head_stride = lseStride;
+  return args;
+}
+
 /// The mask of tinySpec by definition.
 inline bool keeps(const Batch &b, int request, long q, long k) {
   for (long r = b.offsets[request]; r < b.offsets[request + 1]; ++r)

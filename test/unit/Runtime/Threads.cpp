@@ -53,22 +53,7 @@ struct Result {
   std::vector<float> o = std::vector<float>(14 * 24, NAN), lse = std::vector<float>(4 * 14, NAN);
 
   attn_status run(const attn_plan *plan, const Inputs &in) {
-    attn_run_args args = {};
-    args.struct_size = sizeof(args);
-    args.q = in.q.data();
-    args.q_token_stride = 32;
-    args.q_head_stride = 8;
-    args.k = in.k.data();
-    args.k_slot_stride = 16;
-    args.k_head_stride = 8;
-    args.v = in.v.data();
-    args.v_slot_stride = 12;
-    args.v_head_stride = 6;
-    args.o = o.data();
-    args.o_token_stride = 24;
-    args.o_head_stride = 6;
-    args.lse = lse.data();
-    args.lse_head_stride = 14;
+    const attn_run_args args = tinyRunArgs(in.q, in.k, in.v, o, lse, 14);
     return attn_plan_run(plan, &args, nullptr);
   }
   bool operator==(const Result &other) const { return o == other.o && lse == other.lse; }
