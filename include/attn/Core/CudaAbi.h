@@ -53,11 +53,13 @@ enum CudaArg : int64_t {
                         ///< key tile where contiguous
   kCudaNumPages,        ///< first page number past the cache: a box there is filled with zeros
   kCudaCounters,        ///< TileCounters, or null; read by instrumented kernels only
-  kCudaNumWork,         ///< work items; at least as many as CTAs
+  kCudaNumWork,         ///< most work items of the launch; at least as many as CTAs
   kCudaClaims,          ///< uint32: work items taken beyond the first of every CTA, 0 between
                         ///< launches
   kCudaSeqLens, ///< int32 [num_reqs]: keys of the requests whose TileHeader::isBound is set;
                 ///< null if there is none
+  kCudaListSize, ///< int32: work items of the list. A launch does no more, so that one that was
+                 ///< captured with room for more does what the step has
   kNumCudaArgs
 };
 

@@ -11,6 +11,16 @@ using namespace mlir;
 using namespace attn;
 using Predicate = arith::CmpIPredicate;
 
+/// Work items of the launch. Read every time anew, and not as what does not change: kept from tile
+/// to tile it takes a register that the producer of three row groups does not have.
+Value HopperSchedule::emitNumWork(OpBuilder &builder) {
+  TileEmitter e(builder, getLoc());
+  Value most = e.toI32(e.word(args, core::kCudaNumWork));
+  Value size = LLVM::LoadOp::create(builder, getLoc(), builder.getI32Type(),
+                                    e.pointerWord(args, core::kCudaListSize), /*alignment=*/4);
+  return e.min(most, size);
+}
+
 /// Contiguous keys lie behind each other. Pieces of a paged cache without live keys lie past it, so
 /// that their page table entries are never read.
 ValueRange HopperSchedule::emitPlace(OpBuilder &builder, const LoadScalars &tile, Value first) {
@@ -178,7 +188,7 @@ HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Pr
       });
   Value use = entries.getResult(0), lowest = entries.getResult(1);
   Value grid = tile::GridSizeOp::create(builder, loc, builder.getI32Type());
-  Value total = e.toI32(e.word(args, core::kCudaNumWork));
+  Value total = emitNumWork(builder);
   Value claim = tile::ClaimOp::create(builder, loc, e.pointerWord(args, core::kCudaClaims), total);
   Progress next{e.add(claim, grid), e.add(progress.tiles, one), use};
   scf::IfOp::create(builder, loc, e.cmp(Predicate::ne, lowest, noKey), [&](OpBuilder &b, Location) {
@@ -216,7 +226,7 @@ void HopperSchedule::emitProducer(OpBuilder &builder) {
       builder, loc, types, inits,
       [&](OpBuilder &b, Location, ValueRange carried) {
         TileEmitter in(b, loc);
-        Value total = in.toI32(in.word(args, core::kCudaNumWork));
+        Value total = emitNumWork(b);
         Value more = in.cmp(Predicate::slt, Progress::unpack(carried).item, total);
         scf::ConditionOp::create(b, loc, more, carried);
       },

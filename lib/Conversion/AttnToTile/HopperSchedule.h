@@ -117,6 +117,7 @@ private:
   /// Entry `number` of all.
   EntryScalars emitEntry(mlir::OpBuilder &builder, mlir::Value number);
 
+  mlir::Value emitNumWork(mlir::OpBuilder &builder);
   void emitProducer(mlir::OpBuilder &builder);
   Progress emitProducerTile(mlir::OpBuilder &builder, Progress progress);
   void emitQueryLoad(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value token,

@@ -143,6 +143,7 @@ Status CudaPlan::Impl::build(const Batch &batch, const int64_t *kvStart, CudaStr
   words[kCudaEntries] = static_cast<int64_t>(base + layout.entries.offset);
   words[kCudaVisible] = static_cast<int64_t>(base + layout.visible.offset);
   words[kCudaClaims] = static_cast<int64_t>(base + layout.claims.offset);
+  words[kCudaListSize] = static_cast<int64_t>(base + layout.listSize.offset);
   for (size_t i = 0; i < batch.params.size(); ++i)
     words.push_back(paramWord(kernel->spec().program.params[i], batch.params[i]));
   if (Status status = writeTables(batch); !status)
@@ -174,21 +175,21 @@ Status CudaPlan::Impl::buildList(const Batch &batch, const int64_t *kvStart,
   if (!built)
     return built.takeError();
   list = *built;
-  numWork = static_cast<size_t>(list.work.size);
+  Span<int32_t> listSize = spanOf<int32_t>(slotMemory, layout.listSize);
+  listSize[0] = static_cast<int32_t>(list.work.size);
   const auto use = [&](const Section &section, int64_t bytes) {
     if (bytes)
       used.push_back({section.offset, static_cast<uint64_t>(bytes)});
   };
-  if (options.forGraphs)
-    padList();
-  use(layout.work, static_cast<int64_t>(numWork * sizeof(WorkItem)));
+  // Launches that were captured may do as much work as any step has.
+  numWork = options.forGraphs ? layout.work.bytes / sizeof(WorkItem)
+                              : static_cast<size_t>(list.work.size);
+  use(layout.work, list.work.size * static_cast<int64_t>(sizeof(WorkItem)));
   use(layout.tiles, list.tiles.size * static_cast<int64_t>(sizeof(TileHeader)));
-  if (options.forGraphs)
-    used.push_back(
-        {layout.tiles.offset + layout.tiles.bytes - sizeof(TileHeader), sizeof(TileHeader)});
   use(layout.entries, list.entries.size * static_cast<int64_t>(sizeof(TileEntry)));
   use(layout.visible, list.visible.size * static_cast<int64_t>(sizeof(uint32_t)));
   use(layout.claims, static_cast<int64_t>(layout.claims.bytes));
+  use(layout.listSize, static_cast<int64_t>(layout.listSize.bytes));
   return {};
 }
 
@@ -196,19 +197,6 @@ Result<WorkSlice> CudaPlan::Impl::sliceFor(const CudaOperands &operands) const {
   if (operands.tokens)
     return sliceOf(list, *operands.tokens);
   return WorkSlice{0, static_cast<int64_t>(numWork)};
-}
-
-/// Launches that were captured do as much work as any step has: what a step has not is a tile
-/// without rows. Kernels look at the row before its first, so it starts at 1.
-void CudaPlan::Impl::padList() {
-  const Span<WorkItem> work = spanOf<WorkItem>(hostSlot(), layout.work);
-  const Span<TileHeader> tiles = spanOf<TileHeader>(hostSlot(), layout.tiles);
-  TileHeader empty = {};
-  empty.queryBegin = empty.tokenBegin = 1;
-  tiles[tiles.size - 1] = empty;
-  const WorkItem none = {static_cast<int32_t>(tiles.size - 1), 0};
-  std::fill(work.data + numWork, work.end(), none);
-  numWork = static_cast<size_t>(work.size);
 }
 
 Status CudaPlan::Impl::writeTables(const Batch &batch) {

@@ -54,7 +54,6 @@ struct CudaPlan::Impl {
                      Span<const int64_t> cuts, const PageTable &pages);
   core::Status buildList(const core::Batch &batch, const int64_t *kvStart,
                          Span<const int64_t> cuts);
-  void padList();
   core::Status writeTables(const core::Batch &batch);
   core::Status writeRecipes(const core::Batch &batch, const PageTable &pages); ///< Recipes.cpp
   Splits chooseSplits(const core::Recipe &recipe, const core::BatchShape &shape) const;
@@ -104,7 +103,7 @@ struct CudaPlan::Impl {
   bool isBuilt = false;
   CudaStepFault fault = CudaStepFault::None;
   WorkListView list;
-  size_t numWork = 0; ///< of a launch: with what pads the list
+  size_t numWork = 0; ///< of a launch: those of the largest step where launches are captured
   Needs needs;
   std::vector<int64_t> words;       ///< the argument block; operands are filled in by a launch
   std::vector<cuda::Section> used;  ///< what is copied of the slot, ascending

@@ -148,10 +148,11 @@ Result<StageLayout> cuda::layOutStage(const KernelSpec &spec, const KernelBinary
                                 spec.numHeads, limits.cuts, limits.slack});
   Places slot, constants;
   layout.work = slot.take(layout.most.work, sizeof(WorkItem));
-  layout.tiles = slot.take(layout.most.tiles + 1, sizeof(TileHeader));
+  layout.tiles = slot.take(layout.most.tiles, sizeof(TileHeader));
   layout.entries = slot.take(layout.most.entries, sizeof(TileEntry));
   layout.visible = slot.take(layout.most.bitmaps, kVisibleWords * sizeof(uint32_t));
   layout.claims = slot.take(CudaPlan::kMostLaunches, sizeof(uint32_t));
+  layout.listSize = slot.take(1, sizeof(int32_t));
   layout.nothing = slot.take(1, kCudaStageAlignment);
   for (size_t i = 0; i < binary.tables.size(); ++i) {
     const TableDecl &decl = binary.tables[i];

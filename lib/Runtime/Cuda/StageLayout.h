@@ -30,10 +30,11 @@ using RecipePlace = std::array<Section, kNumRecipeParts>;
 
 struct StageLayout {
   Section work;
-  Section tiles; ///< one more than a list has: the last has no rows
+  Section tiles;
   Section entries;
   Section visible;
   Section claims;
+  Section listSize;
   Section nothing; ///< what host-only tables point at
   std::vector<TablePlace> tables;
   std::vector<RecipePlace> recipes;

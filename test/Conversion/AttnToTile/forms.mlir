@@ -9,7 +9,7 @@
 // Rings of the shape for dim 128: two row groups, 128 keys. The producer hands the records of tiles over,
 // then one that ends the work. The next tile is claimed behind the loads of K, before the last V. O leaves
 // through a box if the group has 64 rows.
-// CHECK-LABEL: tile.kernel @attn.forward.dense words(18)
+// CHECK-LABEL: tile.kernel @attn.forward.dense words(19)
 // CHECK: %[[Q:.*]] = tile.ring arrivals(4) : <2 x 64x128xf16>
 // CHECK: %[[K:.*]] = tile.ring arrivals(8) : <2 x 128x128xf16>
 // CHECK: %[[V:.*]] = tile.ring arrivals(8) : <2 x 128x128xf16>

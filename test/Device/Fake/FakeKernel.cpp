@@ -85,12 +85,15 @@ private:
 bool Emulator::readRecords() {
   const WorkItem *work = pointer<WorkItem>(kCudaWork);
   const uint32_t *claims = pointer<uint32_t>(kCudaClaims);
-  if (!check("work", work, numWork) || !check("claims", claims, 1))
+  const int32_t *listSize = pointer<int32_t>(kCudaListSize);
+  if (!check("work", work, numWork) || !check("claims", claims, 1) ||
+      !check("size of the list", listSize, 1))
     return false;
   if (grid > numWork || *claims != 0) {
     fail("more CTAs than work, or claims that are left over");
     return false;
   }
+  numWork = std::min<int64_t>(numWork, *listSize);
   int64_t numTiles = 0;
   for (int64_t i = 0; i < numWork; ++i)
     numTiles = std::max<int64_t>(numTiles, work[i].tile + int64_t(1));

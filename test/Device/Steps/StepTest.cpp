@@ -3,8 +3,9 @@
 // attn-step-test ARTIFACT [--driver FILE | --sim] [--steps N] [--small] [--parts]: random steps of
 // a kernel on a GPU, each once as a launch and once as the replay of a graph that was captured at
 // the first step. Both must write the same bits, and no step may wait, take memory or load code.
-// With --parts there is no graph: a launch of everything is compared with launches of parts; --sim
-// does that in the simulator.
+// With --parts there is no graph: a launch of everything is compared with one of a plan for graphs,
+// whose grid and list are those of the largest step, and with launches of parts; --sim does that in
+// the simulator.
 #include "../../../tools/attn-run/SimDriver.h"
 
 #include "attn/Core/Tensor.h"
@@ -282,13 +283,14 @@ Limits limitsOf(const Options &options) {
   return limits;
 }
 
-/// Launches of the parts of a step, the last part first, against a launch of everything.
+/// A launch of everything against one of a plan for graphs, and against launches of parts, the last
+/// part first.
 void runParts(const Options &options, std::shared_ptr<const rt::CudaDevice> device) {
   const Limits limits = limitsOf(options);
   const Artifact artifact = take(readArtifact(options.artifact));
   const rt::CudaKernel kernel = take(rt::CudaKernel::load(device, artifact, artifact.kernels[0]));
   const Tensors tensors(device, kernel.spec(), limits, nullptr);
-  rt::CudaPlan plan = makePlan(kernel, limits, false);
+  rt::CudaPlan plan = makePlan(kernel, limits, false), captured = makePlan(kernel, limits, true);
   Batches batches(kernel.spec(), limits);
   int64_t parts = 0;
   for (int64_t step = 0; step < options.steps; ++step) {
@@ -296,6 +298,12 @@ void runParts(const Options &options, std::shared_ptr<const rt::CudaDevice> devi
     const std::vector<int64_t> cuts = batches.drawCuts(bound.batch.shape.numTokens());
     tensors.poison(static_cast<uint8_t>(step), nullptr);
     require(plan.build(bound.batch, nullptr, nullptr, cuts));
+    require(kernel.launch(plan, tensors.output(0), nullptr));
+    require(captured.build(bound.batch, nullptr, nullptr));
+    require(kernel.launch(captured, tensors.output(1), nullptr));
+    if (!tensors.isSame(nullptr))
+      fail("step " + std::to_string(step) + ": a launch and that of a plan for graphs differ");
+    tensors.poison(static_cast<uint8_t>(step), nullptr);
     require(kernel.launch(plan, tensors.output(0), nullptr));
     rt::CudaOperands operands = tensors.output(1);
     int64_t end = bound.batch.shape.numTokens();
