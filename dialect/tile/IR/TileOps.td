@@ -16,6 +16,8 @@ class Tile_RoleTrait<string name> : NativeOpTrait<name> {
 }
 def Tile_InRole : Tile_RoleTrait<"InRole">;
 def Tile_InProducer : Tile_RoleTrait<"InProducer">;
+def Tile_Loading : Tile_RoleTrait<"Loading">;
+def Tile_Taking : Tile_RoleTrait<"Taking">;
 def Tile_InConsumers : Tile_RoleTrait<"InConsumers">;
 
 //===----------------------------------------------------------------------===//
@@ -33,9 +35,9 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, SingleBlock, NoTermina
   let summary = "One GPU kernel.";
   let description = [{
     Arguments: the tensor maps of Q, K, V and O and the argument block (attn/Core/CudaAbi.h) of `words`
-    64-bit words. The body holds rings and queues, then one `tile.producer` and one `tile.consumers`
-    (tile-C6).
-    Warpgroup 0 is the producer; the barriers are initialised before any role starts.
+    64-bit words. The body holds rings and queues, then one `tile.producer`, up to three
+    `tile.loader` and one `tile.consumers` (tile-C6).
+    Warpgroup 0 has the producer and the loaders; the barriers are initialised before any role starts.
 
     Example:
     ```mlir
@@ -56,6 +58,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, SingleBlock, NoTermina
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     ::attn::tile::ProducerOp getProducer();
+    /// In the order of their warps.
+    auto getLoaders() { return getBody().front().getOps<::attn::tile::LoaderOp>(); }
     ::attn::tile::ConsumersOp getConsumers();
     /// Threads of a CTA: one warpgroup more than there are row groups.
     int64_t getThreads();
@@ -89,13 +93,24 @@ def Tile_QueueOp : Tile_Op<"queue", [HasParent<"KernelOp">]> {
 }
 
 def Tile_ProducerOp : Tile_Op<"producer", [HasParent<"KernelOp">, SingleBlock, NoTerminator]> {
-  let summary = "What one warp of warpgroup 0 does; its other warps have nothing to do.";
+  let summary = "What the first warp of warpgroup 0 does.";
   let description = [{
     Runs in all 32 lanes. `registers`: what setmaxnreg lowers the warpgroup to.
   }];
   let arguments = (ins I64Attr:$registers);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "`registers` `(` $registers `)` $body attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_LoaderOp : Tile_Op<"loader", [HasParent<"KernelOp">, SingleBlock, NoTerminator]> {
+  let summary = "What another warp of warpgroup 0 does: the first loader the second warp, and so on.";
+  let description = [{
+    Runs in all 32 lanes. It loads, as the producer does, and takes records from queues, as row
+    groups do. Warps without a loader have nothing to do.
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict";
   let hasVerifier = 1;
 }
 
@@ -126,7 +141,7 @@ def Tile_GridSizeOp : Tile_Op<"grid_size", [Tile_InRole, Pure]> {
 }
 
 def Tile_ThreadIdOp : Tile_Op<"thread_id", [Tile_InRole, Pure]> {
-  let summary = "Number of this thread in its role: 0 to 31 in the producer, 0 to 127 in a row group.";
+  let summary = "Number of this thread in its role: 0 to 31 in a warp, 0 to 127 in a row group.";
   let description = "Example: `%t = tile.thread_id : i32`";
   let results = (outs I32:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
@@ -160,13 +175,13 @@ class Tile_SlotOp<string mnemonic, Trait role> : Tile_Op<mnemonic, [role]> {
   let assemblyFormat = "$ring `[` $use `]` attr-dict `:` type($ring)";
 }
 
-def Tile_AcquireOp : Tile_SlotOp<"acquire", Tile_InProducer> {
-  let summary = "Producer: waits until the slot of this use is empty.";
+def Tile_AcquireOp : Tile_SlotOp<"acquire", Tile_Loading> {
+  let summary = "Producer, loader: waits until the slot of this use is empty.";
   let description = "Example: `tile.acquire %ring[%it] : !tile.ring<2 x 128x64xbf16>`";
 }
 
-def Tile_ExpectOp : Tile_SlotOp<"expect", Tile_InProducer> {
-  let summary = "Producer: lane 0 arrives on the full barrier and announces one stage of bytes.";
+def Tile_ExpectOp : Tile_SlotOp<"expect", Tile_Loading> {
+  let summary = "Producer, loader: lane 0 arrives on the full barrier and announces one stage of bytes.";
   let description = [{
     Every byte of the stage must then be written by `tile.copy`; what lies outside the tensor counts
     too.
@@ -175,7 +190,7 @@ def Tile_ExpectOp : Tile_SlotOp<"expect", Tile_InProducer> {
   }];
 }
 
-def Tile_CopyOp : Tile_Op<"copy", [Tile_InProducer]> {
+def Tile_CopyOp : Tile_Op<"copy", [Tile_Loading]> {
   let summary = "TMA: one box of a tensor into a slot; every lane that executes it copies its own.";
   let description = [{
     The box starts at (row, column group, head, page) of the map and lands at row `at` of its column
@@ -225,13 +240,13 @@ def Tile_PushOp : Tile_Op<"push", [Tile_InProducer]> {
   let hasVerifier = 1;
 }
 
-def Tile_FrontOp : Tile_QueueSlotOp<"front", Tile_InConsumers> {
-  let summary = "Consumer: waits until the record of this use is there.";
+def Tile_FrontOp : Tile_QueueSlotOp<"front", Tile_Taking> {
+  let summary = "Loader, consumer: waits until the record of this use is there.";
   let description = "Example: `tile.front %queue[%it] : !tile.queue<2 x 19>`";
 }
 
-def Tile_ReadOp : Tile_Op<"read", [Tile_InConsumers]> {
-  let summary = "Consumer: a row of a record, between `tile.front` and `tile.pop`.";
+def Tile_ReadOp : Tile_Op<"read", [Tile_Taking]> {
+  let summary = "Loader, consumer: a row of a record, between `tile.front` and `tile.pop`.";
   let description = [{
     The row must lie in the stage; what the producer left out is undefined.
 
@@ -243,8 +258,8 @@ def Tile_ReadOp : Tile_Op<"read", [Tile_InConsumers]> {
   let hasVerifier = 1;
 }
 
-def Tile_PopOp : Tile_QueueSlotOp<"pop", Tile_InConsumers> {
-  let summary = "Consumer: gives the stage back; one arrival a warp on the empty barrier.";
+def Tile_PopOp : Tile_QueueSlotOp<"pop", Tile_Taking> {
+  let summary = "Loader, consumer: gives the stage back; one arrival a warp on the empty barrier.";
   let description = "Example: `tile.pop %queue[%it] : !tile.queue<2 x 19>`";
 }
 

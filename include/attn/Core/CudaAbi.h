@@ -56,8 +56,8 @@ enum CudaArg : int64_t {
   kCudaNumWork,         ///< most work items of the launch; at least as many as CTAs
   kCudaClaims,          ///< uint32: work items taken beyond the first of every CTA, 0 between
                         ///< launches
-  kCudaSeqLens, ///< int32 [num_reqs]: keys of the requests whose TileHeader::isBound is set;
-                ///< null if there is none
+  kCudaSeqLens,  ///< int32 [num_reqs]: keys of the requests whose TileHeader::isBound is set;
+                 ///< null if there is none
   kCudaListSize, ///< int32: work items of the list. A launch does no more, so that one that was
                  ///< captured with room for more does what the step has
   kNumCudaArgs

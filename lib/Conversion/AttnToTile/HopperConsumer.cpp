@@ -296,6 +296,16 @@ TileScalars HopperSchedule::emitTakeTile(OpBuilder &builder, Value number) {
   return TileScalars::unpack(words);
 }
 
+/// The condition of a loop over tiles, whose first value is the number of the next.
+void HopperSchedule::emitNextTile(OpBuilder &builder, ValueRange carried) {
+  TileEmitter e(builder, getLoc());
+  TileScalars next = emitTakeTile(builder, carried[0]);
+  SmallVector<Value> passed(carried);
+  llvm::append_range(passed, next.pack());
+  Value more = e.cmp(Predicate::ne, next.rows, e.i32(0));
+  scf::ConditionOp::create(builder, getLoc(), more, passed);
+}
+
 EntryScalars HopperSchedule::emitTakeEntry(OpBuilder &builder, Value number) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
@@ -353,14 +363,7 @@ void HopperSchedule::emitConsumers(OpBuilder &builder, Value groupNumber) {
   SmallVector<Type> types(2 + TileScalars::kCount, builder.getI32Type());
   scf::WhileOp::create(
       builder, loc, types, inits,
-      [&](OpBuilder &b, Location, ValueRange carried) {
-        TileEmitter in(b, loc);
-        TileScalars next = emitTakeTile(b, carried[0]);
-        SmallVector<Value> passed(carried);
-        llvm::append_range(passed, next.pack());
-        Value more = in.cmp(Predicate::ne, next.rows, in.i32(0));
-        scf::ConditionOp::create(b, loc, more, passed);
-      },
+      [&](OpBuilder &b, Location, ValueRange carried) { emitNextTile(b, carried); },
       [&](OpBuilder &b, Location, ValueRange carried) {
         TileEmitter in(b, loc);
         tiles = carried[0];

@@ -4,7 +4,6 @@
 
 #include "HopperSchedule.h"
 
-#include <limits>
 #include <tuple>
 
 using namespace mlir;
@@ -31,10 +30,8 @@ ValueRange HopperSchedule::emitPlace(OpBuilder &builder, const LoadScalars &tile
                                        LLVM::ZeroOp::create(builder, loc, pages.getType()));
   auto inPages = [&](OpBuilder &b, Location) {
     TileEmitter in(b, loc);
-    Value header = headerAddress(in, tile.number);
-    Value keyBegin = loadField(in, header, offsetof(core::TileHeader, keyBegin));
     Value boxRows = in.toI32(in.word(args, core::kCudaBoxRows));
-    Value isBefore = in.cmp(Predicate::sle, in.add(first, boxRows), keyBegin);
+    Value isBefore = in.cmp(Predicate::sle, in.add(first, boxRows), tile.keyBegin);
     Value dead = in.either(in.cmp(Predicate::sge, first, tile.keyEnd), isBefore);
     auto live = scf::IfOp::create(
         b, loc, dead,
@@ -45,10 +42,9 @@ ValueRange HopperSchedule::emitPlace(OpBuilder &builder, const LoadScalars &tile
         },
         [&](OpBuilder &l, Location) {
           TileEmitter page(l, loc);
-          Value request = loadField(page, header, offsetof(core::TileHeader, request));
           Value size = page.toI32(page.word(args, core::kCudaPageSize));
           Value stride = page.word(args, core::kCudaPageTableStride);
-          Value row = page.mul(page.toI64(request), stride);
+          Value row = page.mul(page.toI64(tile.request), stride);
           Value entry = page.add(row, page.toI64(page.div(first, size)));
           Value number =
               page.load(l.getI32Type(), page.address(pages, page.mul(entry, page.i64(4))), 4);
@@ -105,8 +101,7 @@ void HopperSchedule::emitLoad(OpBuilder &builder, const LoadScalars &tile, Value
 }
 
 /// Q of a tile: each row group its own rows and barriers, so that it can take the next ones early.
-void HopperSchedule::emitQueryLoad(OpBuilder &builder, const LoadScalars &tile, Value token,
-                                   Value tiles) {
+void HopperSchedule::emitQueryLoad(OpBuilder &builder, const TileScalars &tile, Value tiles) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
   Value lane = tile::ThreadIdOp::create(builder, loc, builder.getI32Type());
@@ -117,88 +112,104 @@ void HopperSchedule::emitQueryLoad(OpBuilder &builder, const LoadScalars &tile, 
     tile::ExpectOp::create(builder, loc, ringQ, use);
     scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &first, Location) {
       TileEmitter f(first, loc);
-      Value row = f.add(token, f.i32(core::kGroupRows * g)), zero = f.i32(0);
+      Value row = f.add(tile.tokenBegin, f.i32(core::kGroupRows * g)), zero = f.i32(0);
       tile::CopyOp::create(first, loc, mapQ, row, zero, tile.head, zero, ringQ, use, zero);
       scf::YieldOp::create(first, loc);
     });
   }
 }
 
-/// The tile's record, then Q, K(0), K(1), V(0), ..., V(last). The next work item is claimed before
-/// V(last): a tile claimed at the start would wait here while other CTAs have nothing to do.
+LoadScalars HopperSchedule::emitLoadScalars(OpBuilder &builder, const TileScalars &tile) {
+  TileEmitter e(builder, getLoc());
+  Value kvHead = e.div(tile.head, e.i32(kernel.getHeads() / kernel.getKvHeads()));
+  return {tile.request, kvHead, tile.kvRow, tile.keyBegin, tile.keyEnd};
+}
+
+/// Blocks go down; scf.for counts up.
+Value HopperSchedule::emitLoads(OpBuilder &builder, const LoadScalars &tile,
+                                const EntryScalars &entry, Value ring, Value map, Value use) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  Value one = e.i32(1), size = e.i32(shape.keyTile), zero = e.i32(0);
+  Value highest = e.add(entry.keyBegin, e.mul(e.sub(entry.blocks, one), size));
+  Value end = e.sub(one, entry.keyBegin);
+  auto blocks = scf::ForOp::create(builder, loc, e.sub(zero, highest), end, size, use,
+                                   [&](OpBuilder &b, Location, Value down, ValueRange carried) {
+                                     TileEmitter in(b, loc);
+                                     Value key = in.sub(zero, down);
+                                     emitLoad(b, tile, ring, map, carried[0], key);
+                                     scf::YieldOp::create(b, loc, in.add(carried[0], one));
+                                   });
+  return blocks.getResult(0);
+}
+
+/// The tile's record, then Q and K. The next work item is claimed when the last K is under way: a
+/// tile claimed at the start would wait here while other CTAs have nothing to do.
 HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Progress progress) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
-  LoadScalars tile;
-  std::tie(tile.number, tile.head) = emitWorkItem(builder, progress.item);
-  Value header = headerAddress(e, tile.number);
-  auto [queryBegin, keyEnd] = emitRowsAndKeys(builder, header, tile.head);
-  tile.keyEnd = keyEnd;
-  tile.kvHead = e.div(tile.head, e.i32(kernel.getHeads() / kernel.getKvHeads()));
-  auto field = [&](size_t offset) { return loadField(e, header, offset); };
-  Value entryBegin = field(offsetof(core::TileHeader, entryBegin));
-  Value entryCount = field(offsetof(core::TileHeader, entryCount));
-  Value token = field(offsetof(core::TileHeader, tokenBegin)), zero = e.i32(0);
-  tile.kvRow = field(offsetof(core::TileHeader, kvRow));
   TileScalars scalars;
-  scalars.head = tile.head;
+  Value number;
+  std::tie(number, scalars.head) = emitWorkItem(builder, progress.item);
+  Value header = headerAddress(e, number);
+  std::tie(scalars.queryBegin, scalars.keyEnd) = emitRowsAndKeys(builder, header, scalars.head);
+  auto field = [&](size_t offset) { return loadField(e, header, offset); };
   scalars.request = field(offsetof(core::TileHeader, request));
-  scalars.queryBegin = queryBegin;
-  scalars.tokenBegin = token;
+  scalars.tokenBegin = field(offsetof(core::TileHeader, tokenBegin));
   scalars.rows = field(offsetof(core::TileHeader, rows));
-  scalars.entryBegin = entryBegin;
-  scalars.entries = entryCount;
+  scalars.entryBegin = field(offsetof(core::TileHeader, entryBegin));
+  scalars.entries = field(offsetof(core::TileHeader, entryCount));
   scalars.keyBegin = field(offsetof(core::TileHeader, keyBegin));
-  scalars.keyEnd = keyEnd;
+  scalars.kvRow = field(offsetof(core::TileHeader, kvRow));
+  Value zero = e.i32(0), one = e.i32(1);
   SmallVector<Value> record = scalars.pack();
   record.resize(4 * kQueueTileRows, zero);
-  tile::PushOp::create(builder, loc, record, entryCount, entryAddress(e, entryBegin), queue,
-                       progress.tiles);
-  emitQueryLoad(builder, tile, token, progress.tiles);
+  Value entries = entryAddress(e, scalars.entryBegin);
+  tile::PushOp::create(builder, loc, record, scalars.entries, entries, queue, progress.tiles);
+  emitQueryLoad(builder, scalars, progress.tiles);
 
-  // Blocks go down; scf.for counts up. V follows a block behind K.
-  constexpr int64_t kNoKey = std::numeric_limits<int32_t>::min();
-  Value one = e.i32(1), noKey = e.i32(kNoKey);
-  auto loadBlock = [&](OpBuilder &b, Value key, ValueRange carried) {
-    TileEmitter in(b, loc);
-    Value use = carried[0], before = carried[1];
-    emitLoad(b, tile, ringK, mapK, use, key);
-    scf::IfOp::create(b, loc, in.cmp(Predicate::ne, before, noKey),
-                      [&](OpBuilder &later, Location) {
-                        Value last = TileEmitter(later, loc).sub(use, one);
-                        emitLoad(later, tile, ringV, mapV, last, before);
-                        scf::YieldOp::create(later, loc);
-                      });
-    scf::YieldOp::create(b, loc, ValueRange{in.add(use, one), key});
-  };
-  auto entries = scf::ForOp::create(
-      builder, loc, entryBegin, e.add(entryBegin, entryCount), one, ValueRange{progress.use, noKey},
-      [&](OpBuilder &b, Location, Value number, ValueRange state) {
-        TileEmitter in(b, loc);
-        EntryScalars entry = emitEntry(b, number);
-        Value size = in.i32(shape.keyTile), zero = in.i32(0);
-        Value highest = in.add(entry.keyBegin, in.mul(in.sub(entry.blocks, one), size));
-        Value end = in.sub(one, entry.keyBegin);
-        auto blocks =
-            scf::ForOp::create(b, loc, in.sub(zero, highest), end, size, state,
-                               [&](OpBuilder &l, Location, Value down, ValueRange carried) {
-                                 loadBlock(l, TileEmitter(l, loc).sub(zero, down), carried);
-                               });
-        scf::YieldOp::create(b, loc, blocks.getResults());
-      });
-  Value use = entries.getResult(0), lowest = entries.getResult(1);
+  LoadScalars place = emitLoadScalars(builder, scalars);
+  Value end = e.add(scalars.entryBegin, scalars.entries);
+  auto loads = scf::ForOp::create(builder, loc, scalars.entryBegin, end, one, progress.use,
+                                  [&](OpBuilder &b, Location, Value number, ValueRange carried) {
+                                    EntryScalars entry = emitEntry(b, number);
+                                    Value next =
+                                        emitLoads(b, place, entry, ringK, mapK, carried[0]);
+                                    scf::YieldOp::create(b, loc, next);
+                                  });
+  Value use = loads.getResult(0);
   Value grid = tile::GridSizeOp::create(builder, loc, builder.getI32Type());
   Value total = emitNumWork(builder);
   Value claim = tile::ClaimOp::create(builder, loc, e.pointerWord(args, core::kCudaClaims), total);
-  Progress next{e.add(claim, grid), e.add(progress.tiles, one), use};
-  scf::IfOp::create(builder, loc, e.cmp(Predicate::ne, lowest, noKey), [&](OpBuilder &b, Location) {
-    Value last = TileEmitter(b, loc).sub(use, one);
-    emitLoad(b, tile, ringV, mapV, last, lowest);
-    scf::YieldOp::create(b, loc);
-  });
   if (countTiles)
     emitLoadCounter(builder, e.sub(use, progress.use));
-  return next;
+  return {e.add(claim, grid), e.add(progress.tiles, one), use};
+}
+
+/// V of the tiles that the producer hands over.
+void HopperSchedule::emitLoader(OpBuilder &builder) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  // Carried: number of the tile, of the next block in V's ring.
+  SmallVector<Value> inits(2, e.i32(0));
+  SmallVector<Type> types(2 + TileScalars::kCount, builder.getI32Type());
+  scf::WhileOp::create(
+      builder, loc, types, inits,
+      [&](OpBuilder &b, Location, ValueRange carried) { emitNextTile(b, carried); },
+      [&](OpBuilder &b, Location, ValueRange carried) {
+        TileEmitter in(b, loc);
+        tiles = carried[0];
+        tile = TileScalars::unpack(carried.drop_front(2));
+        LoadScalars place = emitLoadScalars(b, tile);
+        auto loads = scf::ForOp::create(
+            b, loc, in.i32(0), tile.entries, in.i32(1), carried[1],
+            [&](OpBuilder &l, Location, Value number, ValueRange uses) {
+              EntryScalars entry = emitTakeEntry(l, number);
+              scf::YieldOp::create(l, loc, emitLoads(l, place, entry, ringV, mapV, uses[0]));
+            });
+        tile::PopOp::create(b, loc, queue, tiles);
+        scf::YieldOp::create(b, loc, ValueRange{in.add(tiles, in.i32(1)), loads.getResult(0)});
+      });
 }
 
 void HopperSchedule::emitLoadCounter(OpBuilder &builder, Value blocks) {

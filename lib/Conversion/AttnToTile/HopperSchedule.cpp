@@ -124,13 +124,17 @@ tile::KernelOp HopperSchedule::emit(OpBuilder &builder) {
   ringQ = ring(shape.groups, core::kGroupRows, kGroupWarps);
   ringK = ring(shape.stages, shape.keyTile, kGroupWarps * shape.groups);
   ringV = ring(shape.stages, shape.keyTile, kGroupWarps * shape.groups);
+  constexpr int64_t kLoaders = 1;
   queue = tile::QueueOp::create(builder, loc, tile::QueueType::get(ctx, 2, kQueueRows),
-                                kGroupWarps * shape.groups);
+                                kLoaders + kGroupWarps * shape.groups);
 
   auto producer = tile::ProducerOp::create(builder, loc, shape.producerRegisters);
+  auto loader = tile::LoaderOp::create(builder, loc);
   auto consumers = tile::ConsumersOp::create(builder, loc, shape.groups, shape.consumerRegisters);
   builder.createBlock(&producer.getBody());
   emitProducer(builder);
+  builder.createBlock(&loader.getBody());
+  emitLoader(builder);
   Block *groups = builder.createBlock(&consumers.getBody(), {}, {builder.getI32Type()}, {loc});
   emitConsumers(builder, groups->getArgument(0));
   return op;

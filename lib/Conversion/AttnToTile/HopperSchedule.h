@@ -8,7 +8,9 @@
 // from global memory, work item, header and entry would wait for each other at the start of every
 // tile.
 //
-// Producer: walks a tile's entries and loads Q, K(0), then K(j) and V(j-1), ..., V(last).
+// Producer: walks a tile's entries and loads Q, K(0), ..., K(last); a second warp loads V(0), ...,
+// V(last). Each of the two waits for its own ring only, and where keys lie in pages, one finds and
+// issues the boxes of V while the other does those of K.
 // A row group walks the same entries. A stretch is a run of entries it does not skip: the first
 // block's S alone, then per block j  S(j) = Q K(j)  and  O += P V(j-1)  issued together, with the
 // softmax of j under the second product; the last O += P V. Blocks run from the highest key to the
@@ -50,22 +52,21 @@ struct TileScalars {
   mlir::Value head, request, queryBegin, tokenBegin, rows, keyBegin, keyEnd;
   mlir::Value entryBegin; ///< number of the first TileEntry
   mlir::Value entries;    ///< how many; the tile's own count from 0
+  mlir::Value kvRow;      ///< for who loads
 
-  static constexpr size_t kCount = 9;
+  static constexpr size_t kCount = 10;
   llvm::SmallVector<mlir::Value> pack() const {
-    return {head, request, queryBegin, tokenBegin, rows, keyBegin, keyEnd, entryBegin, entries};
+    return {head,     request, queryBegin, tokenBegin, rows,
+            keyBegin, keyEnd,  entryBegin, entries,    kvRow};
   }
   static TileScalars unpack(mlir::ValueRange v) {
-    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]};
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9]};
   }
 };
 
-/// The same as the producer takes them: it has few registers, so what it needs for pages only is
-/// read where it is needed.
+/// What places the blocks of a tile.
 struct LoadScalars {
-  mlir::Value number; ///< of the TileHeader
-  mlir::Value head, kvHead, kvRow;
-  mlir::Value keyEnd; ///< exact, where the TileHeader's is not
+  mlir::Value request, kvHead, kvRow, keyBegin, keyEnd;
 };
 
 /// One TileEntry as scalars (i32).
@@ -85,7 +86,7 @@ private:
   struct Progress {
     mlir::Value item;  ///< number of the work item
     mlir::Value tiles; ///< tiles so far: the next use of the queue, and of each group's Q
-    mlir::Value use;   ///< blocks so far: the next use of K's and V's rings
+    mlir::Value use;   ///< blocks so far: the next use of K's ring
 
     llvm::SmallVector<mlir::Value> pack() const { return {item, tiles, use}; }
     static Progress unpack(mlir::ValueRange v) { return {v[0], v[1], v[2]}; }
@@ -120,8 +121,13 @@ private:
   mlir::Value emitNumWork(mlir::OpBuilder &builder);
   void emitProducer(mlir::OpBuilder &builder);
   Progress emitProducerTile(mlir::OpBuilder &builder, Progress progress);
-  void emitQueryLoad(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value token,
-                     mlir::Value tiles);
+  void emitLoader(mlir::OpBuilder &builder);
+  void emitQueryLoad(mlir::OpBuilder &builder, const TileScalars &tile, mlir::Value tiles);
+  LoadScalars emitLoadScalars(mlir::OpBuilder &builder, const TileScalars &tile);
+  /// The blocks of an entry, from the highest on; gives the next use of the ring.
+  mlir::Value emitLoads(mlir::OpBuilder &builder, const LoadScalars &tile,
+                        const EntryScalars &entry, mlir::Value ring, mlir::Value map,
+                        mlir::Value use);
   void emitLoad(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value ring,
                 mlir::Value map, mlir::Value use, mlir::Value key);
   /// Page and row of the piece of K or V that starts at key `first`.
@@ -141,6 +147,7 @@ private:
   void emitConsumers(mlir::OpBuilder &builder, mlir::Value group);
   /// The tile of the queue's record number `tiles`.
   TileScalars emitTakeTile(mlir::OpBuilder &builder, mlir::Value tiles);
+  void emitNextTile(mlir::OpBuilder &builder, mlir::ValueRange carried);
   /// Entry `number` of the tile.
   EntryScalars emitTakeEntry(mlir::OpBuilder &builder, mlir::Value number);
   /// Gives the number of the next block in the rings.

@@ -12,9 +12,10 @@ using namespace attn;
 // Shapes and schedules of sm_90a. A thread of a consumer holds keyTile / 2 registers of S,
 // keyTile / 4 of P, dim / 2 of O and dim / 4 of Q if it holds Q, which with about 24 more must fit
 // its share: what a CTA gets at launch (a multiple of 8 a thread out of 65536) is dealt out again.
-// With two consumer warpgroups 504: the producer needs 40 (ptxas 13.0 spills at 24), which leaves
-// 232 each; with three 512: 32 and 160. K and V of two stages each and Q take 2 (groups * 64 + 4 *
-// keyTile) dim bytes of shared memory: 88, 160 and 192 KiB; what O takes comes on top.
+// With two consumer warpgroups 504, with three 512. The warps that load get 24, the least there is
+// (PTX ISA, setmaxnreg; ptxas 13.0 spills nothing in them), which leaves 240 each, or 160. K and V
+// of two stages each and Q take 2 (groups * 64 + 4 * keyTile) dim bytes of shared memory: 88, 160
+// and 192 KiB; what O takes comes on top.
 //
 // Measured on H200s, 16384 tokens unless said, burst / sustained (docs/performance.md says how);
 // ratios are to cuDNN in the same run. "Before": kernels of the same structure made by hand.
@@ -51,16 +52,16 @@ static constexpr int64_t kAlways = TileShapeInfo::kAlways;
 // Columns: dim, work, masks; groups, keyTile, stages, registers; takesTurns,
 // queryInRegisters, rescaleSlack, storeColumns.
 static constexpr TileShapeInfo kHopperShapes[] = {
-    {64, kBits, kPrefixes, 3, 128, 2, 32, 160, true, false, 0, 64},
-    {64, kBits, kAny, 3, 128, 2, 32, 160, false, false, 0, 64},
-    {64, kPredicate, kAny, 2, 128, 2, 40, 232, false, false, 0, 64},
-    {128, kBits, kPrefixes, 2, 128, 2, 40, 232, true, true, kAlways, 128},
-    {128, kBits, kAny, 2, 128, 2, 40, 232, false, true, kAlways, 128},
-    {128, kScore, kPrefixes, 2, 128, 2, 40, 232, true, false, kAlways, 128},
-    {128, kScore, kAny, 2, 128, 2, 40, 232, false, false, kAlways, 128},
-    {128, kPredicate, kAny, 2, 64, 2, 40, 232, false, false, kAlways, 128},
-    {256, kBits, kPrefixes, 2, 64, 2, 40, 232, true, false, 8, 128},
-    {256, kPredicate, kAny, 2, 64, 2, 40, 232, false, false, 8, 128},
+    {64, kBits, kPrefixes, 3, 128, 2, 24, 160, true, false, 0, 64},
+    {64, kBits, kAny, 3, 128, 2, 24, 160, false, false, 0, 64},
+    {64, kPredicate, kAny, 2, 128, 2, 24, 240, false, false, 0, 64},
+    {128, kBits, kPrefixes, 2, 128, 2, 24, 240, true, true, kAlways, 128},
+    {128, kBits, kAny, 2, 128, 2, 24, 240, false, true, kAlways, 128},
+    {128, kScore, kPrefixes, 2, 128, 2, 24, 240, true, false, kAlways, 128},
+    {128, kScore, kAny, 2, 128, 2, 24, 240, false, false, kAlways, 128},
+    {128, kPredicate, kAny, 2, 64, 2, 24, 240, false, false, kAlways, 128},
+    {256, kBits, kPrefixes, 2, 64, 2, 24, 240, true, false, 8, 128},
+    {256, kPredicate, kAny, 2, 64, 2, 24, 240, false, false, 8, 128},
 };
 
 // 227 KiB: the CUDA C++ programming guide's maximum shared memory of a block at compute

@@ -73,7 +73,7 @@ LogicalResult KernelLowering::run() {
   emitEntry();
   Block *producer = e.newBlock(), *consumers = e.newBlock();
   done = e.newBlock();
-  // Four warps make a warpgroup, the first is the producer.
+  // Four warps make a warpgroup, the first has the producer and the loaders.
   e.branchIf(e.cmp(IntPredicate::ult, warpInCta, e.i32(4)), producer, consumers);
   e.enter(producer);
   if (failed(emitProducer()))
@@ -143,13 +143,21 @@ LogicalResult KernelLowering::emitProducer() {
   // PTX ISA, setmaxnreg: by all warps of a warpgroup.
   e.assembly("setmaxnreg.dec.sync.aligned.u32 " + std::to_string(op.getRegisters()) + ";", "", {},
              {});
-  Block *work = e.newBlock();
-  e.branchIf(e.cmp(IntPredicate::eq, warpInCta, e.i32(0)), work, done);
-  e.enter(work);
-  bindRings();
-  if (failed(emitBlock(op.getBody().front())))
-    return failure();
-  e.branch(done);
+  SmallVector<Block *> bodies = {&op.getBody().front()};
+  for (LoaderOp loader : kernel.getLoaders())
+    bodies.push_back(&loader.getBody().front());
+  for (auto [warp, body] : llvm::enumerate(bodies)) {
+    Block *work = e.newBlock(), *others = warp + 1 < bodies.size() ? e.newBlock() : done;
+    e.branchIf(e.cmp(IntPredicate::eq, warpInCta, e.i32(static_cast<int64_t>(warp))), work, others);
+    e.enter(work);
+    e.setLoc(body->getParentOp()->getLoc());
+    bindRings();
+    if (failed(emitBlock(*body)))
+      return failure();
+    e.branch(done);
+    if (others != done)
+      e.enter(others);
+  }
   return success();
 }
 

@@ -7,14 +7,14 @@
 // RUN:   | FileCheck %s --check-prefix=COUNT
 
 // Rings of the shape for dim 128: two row groups, 128 keys. The producer hands the records of tiles over,
-// then one that ends the work. The next tile is claimed behind the loads of K, before the last V. O leaves
-// through a box if the group has 64 rows.
+// then one that ends the work. The next tile is claimed behind the loads of K; a warp of its own loads V.
+// O leaves through a box if the group has 64 rows.
 // CHECK-LABEL: tile.kernel @attn.forward.dense words(19)
 // CHECK: %[[Q:.*]] = tile.ring arrivals(4) : <2 x 64x128xf16>
 // CHECK: %[[K:.*]] = tile.ring arrivals(8) : <2 x 128x128xf16>
 // CHECK: %[[V:.*]] = tile.ring arrivals(8) : <2 x 128x128xf16>
-// CHECK: %[[N:.*]] = tile.queue arrivals(8) : <2 x 19>
-// CHECK: tile.producer registers(40)
+// CHECK: %[[N:.*]] = tile.queue arrivals(9) : <2 x 19>
+// CHECK: tile.producer registers(24)
 // A length that the device alone knows: rows and keys follow from it, and of each bitmap a lane has a word.
 // CHECK: %{{.*}}:2 = scf.if %{{.*}} -> (i32, i32) {
 // CHECK: llvm.inline_asm "mov.b64 $0, $1;"
@@ -27,11 +27,19 @@
 // CHECK: tile.acquire %[[K]]
 // CHECK-NEXT: tile.expect %[[K]]
 // CHECK: tile.copy
-// CHECK: tile.acquire %[[V]]
+// CHECK-NOT: tile.acquire
 // CHECK: tile.claim
-// CHECK: tile.acquire %[[V]]
 // CHECK: tile.push {{.*}} and %{{.*}} rows of %{{.*}} to %[[N]]
-// CHECK: tile.consumers groups(2) registers(232)
+// CHECK: tile.loader
+// CHECK: tile.front %[[N]]
+// CHECK-COUNT-3: tile.read %{{.*}} of %[[N]]
+// CHECK: tile.read %{{.*}} of %[[N]]
+// CHECK: tile.acquire %[[V]]
+// CHECK-NEXT: tile.expect %[[V]]
+// CHECK: tile.copy
+// CHECK-NOT: tile.acquire
+// CHECK: tile.pop %[[N]]
+// CHECK: tile.consumers groups(2) registers(240)
 // CHECK: tile.front %[[N]]
 // CHECK-COUNT-3: tile.read %{{.*}} of %[[N]]
 // Q goes into registers, and its slot back.
@@ -90,8 +98,8 @@ attn.kernel @dense heads(8) kv_heads(2) dim(128) q(f16) kv(f16) {
 // CHECK: %[[Q:.*]] = tile.ring arrivals(4) : <3 x 64x64xbf16>
 // CHECK: tile.ring arrivals(12) : <2 x 128x64xbf16>
 // CHECK: %[[V:.*]] = tile.ring arrivals(12) : <2 x 128x64xbf16>
-// CHECK: %[[N:.*]] = tile.queue arrivals(12) : <2 x 19>
-// CHECK: tile.producer registers(32)
+// CHECK: %[[N:.*]] = tile.queue arrivals(13) : <2 x 19>
+// CHECK: tile.producer registers(24)
 // CHECK: tile.push {{.*}} to %[[N]]
 // CHECK: tile.consumers groups(3) registers(160)
 // CHECK: tile.front %[[N]]

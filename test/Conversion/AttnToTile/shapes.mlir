@@ -7,13 +7,13 @@
 
 // CHECK: tile.ring arrivals(4) : <2 x 64x64xbf16>
 // CHECK: tile.ring arrivals(8) : <2 x 80x64xbf16>
-// CHECK: tile.producer registers(40)
-// CHECK: tile.consumers groups(2) registers(232)
+// CHECK: tile.producer registers(24)
+// CHECK: tile.consumers groups(2) registers(240)
 // CHECK-NOT: tile.await_turn
 
 // THREE: tile.ring arrivals(4) : <3 x 64x64xbf16>
 // THREE: tile.ring arrivals(12) : <2 x 112x64xbf16>
-// THREE: tile.producer registers(32)
+// THREE: tile.producer registers(24)
 // THREE: tile.consumers groups(3) registers(160)
 // THREE: tile.await_turn
 

@@ -66,7 +66,7 @@ tile.kernel @f words(15) {
 // -----
 
 // tile-C6
-// expected-error @+1 {{'tile.kernel' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
+// expected-error @+1 {{'tile.kernel' op a kernel holds rings and queues, then one tile.producer, then up to three tile.loader, then one tile.consumers (tile-C6)}}
 tile.kernel @f words(15) {
 ^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
 }
@@ -74,7 +74,7 @@ tile.kernel @f words(15) {
 // -----
 
 // tile-C6
-// expected-error @+1 {{'tile.kernel' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
+// expected-error @+1 {{'tile.kernel' op a kernel holds rings and queues, then one tile.producer, then up to three tile.loader, then one tile.consumers (tile-C6)}}
 tile.kernel @f words(15) {
 ^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
@@ -86,7 +86,7 @@ tile.kernel @f words(15) {
 // tile-C6
 tile.kernel @f words(15) {
 ^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
-  // expected-error @+1 {{'tile.consumers' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
+  // expected-error @+1 {{'tile.consumers' op a kernel holds rings and queues, then one tile.producer, then up to three tile.loader, then one tile.consumers (tile-C6)}}
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
   }
@@ -99,7 +99,7 @@ tile.kernel @f words(15) {
 ^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
-  // expected-error @+1 {{'tile.producer' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
+  // expected-error @+1 {{'tile.producer' op a kernel holds rings and queues, then one tile.producer, then up to three tile.loader, then one tile.consumers (tile-C6)}}
   tile.producer registers(24) {
   }
   tile.consumers groups(2) registers(240) {
@@ -117,7 +117,7 @@ tile.kernel @f words(15) {
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
   }
-  // expected-error @+1 {{'tile.consumers' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
+  // expected-error @+1 {{'tile.consumers' op a kernel holds rings and queues, then one tile.producer, then up to three tile.loader, then one tile.consumers (tile-C6)}}
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
   }
@@ -130,7 +130,7 @@ tile.kernel @f words(15) {
 ^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
   }
-  // expected-error @+1 {{'tile.ring' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
+  // expected-error @+1 {{'tile.ring' op a kernel holds rings and queues, then one tile.producer, then up to three tile.loader, then one tile.consumers (tile-C6)}}
   %r = tile.ring arrivals(4) : !tile.ring<2 x 64x64xbf16>
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
@@ -142,7 +142,7 @@ tile.kernel @f words(15) {
 // tile-C6
 tile.kernel @f words(15) {
 ^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
-  // expected-error @+1 {{'arith.constant' op a kernel holds rings and queues, then one tile.producer, then one tile.consumers (tile-C6)}}
+  // expected-error @+1 {{'arith.constant' op a kernel holds rings and queues, then one tile.producer, then up to three tile.loader, then one tile.consumers (tile-C6)}}
   %c = arith.constant 0 : i32
   tile.producer registers(24) {
   }
@@ -364,15 +364,100 @@ tile.kernel @f words(15) {
 
 // -----
 
+// tile-C6
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  tile.producer registers(24) {
+  }
+  tile.loader {
+  }
+  tile.loader {
+  }
+  tile.loader {
+  }
+  // expected-error @+1 {{'tile.loader' op a kernel holds rings and queues, then one tile.producer, then up to three tile.loader, then one tile.consumers (tile-C6)}}
+  tile.loader {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+  }
+}
+
+// -----
+
+// tile-C6
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  // expected-error @+1 {{'tile.loader' op a kernel holds rings and queues, then one tile.producer, then up to three tile.loader, then one tile.consumers (tile-C6)}}
+  tile.loader {
+  }
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+  }
+}
+
+// -----
+
+// tile-C10
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  tile.producer registers(24) {
+  }
+  // expected-error @+1 {{'tile.loader' op takes no argument, got 1 (tile-C10)}}
+  tile.loader {
+  ^bb0(%warp: i32):
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+  }
+}
+
+// -----
+
 // tile-C7
-// expected-error @+1 {{'tile.block_id' op must stand in a tile.producer or a tile.consumers (tile-C7)}}
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  %n = tile.queue arrivals(8) : !tile.queue<2 x 4>
+  tile.producer registers(24) {
+    %c = arith.constant 0 : i32
+    // expected-error @+1 {{'tile.front' op must stand in a tile.loader or a tile.consumers and not in a map (tile-C7)}}
+    tile.front %n[%c] : !tile.queue<2 x 4>
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+  }
+}
+
+// -----
+
+// tile-C7
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  tile.producer registers(24) {
+  }
+  tile.loader {
+    %c = arith.constant 1 : i32
+    // expected-error @+1 {{'tile.claim' op must stand in a tile.producer (tile-C7)}}
+    %n = tile.claim %args of %c : !llvm.ptr
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+  }
+}
+
+// -----
+
+// tile-C7
+// expected-error @+1 {{'tile.block_id' op must stand in a tile.producer, a tile.loader or a tile.consumers (tile-C7)}}
 %b = tile.block_id : i32
 
 // -----
 
 // tile-C7
 %f = arith.constant 0.0 : f32
-// expected-error @+1 {{'tile.ex2' op must stand in a tile.producer or a tile.consumers (tile-C7)}}
+// expected-error @+1 {{'tile.ex2' op must stand in a tile.producer, a tile.loader or a tile.consumers (tile-C7)}}
 %b = tile.ex2 %f : f32
 
 // -----
@@ -406,7 +491,7 @@ tile.kernel @f words(15) {
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
     %f = arith.constant 0.0 : f32
-    // expected-error @+1 {{'tile.acquire' op must stand in a tile.producer (tile-C7)}}
+    // expected-error @+1 {{'tile.acquire' op must stand in a tile.producer or a tile.loader (tile-C7)}}
     tile.acquire %k[%group] : !tile.ring<2 x 128x64xbf16>
   }
 }

@@ -52,6 +52,19 @@ tile.kernel @all words(15) {
     // CHECK: tile.push %[[CLAIM]], %[[GRID]], %[[GRID]], %[[GRID]] and %[[LANE]] rows of %{{.*}} to %[[N]][%[[BLOCK]]] : !llvm.ptr, <2 x 4>
     tile.push %claim, %grid, %grid, %grid and %lane rows of %args to %n[%block] : !llvm.ptr, !tile.queue<2 x 4>
   }
+  // CHECK: tile.loader {
+  tile.loader {
+    // CHECK: %[[WARPLANE:.*]] = tile.thread_id : i32
+    %lane = tile.thread_id : i32
+    // CHECK: tile.front %[[N]][%[[WARPLANE]]] : <2 x 4>
+    tile.front %n[%lane] : !tile.queue<2 x 4>
+    // CHECK: tile.read %[[WARPLANE]] of %[[N]][%[[WARPLANE]]] : <2 x 4>
+    %a, %b, %c, %d = tile.read %lane of %n[%lane] : !tile.queue<2 x 4>
+    // CHECK: tile.acquire %[[K]][%{{.*}}] : <3 x 128x64xbf16>
+    tile.acquire %k[%a] : !ring
+    // CHECK: tile.pop %[[N]][%[[WARPLANE]]] : <2 x 4>
+    tile.pop %n[%lane] : !tile.queue<2 x 4>
+  }
   // CHECK: tile.consumers groups(2) registers(240)
   tile.consumers groups(2) registers(240) {
   // CHECK-NEXT: ^bb0(%[[GROUP:.*]]: i32):

@@ -117,8 +117,8 @@ TEST_F(CudaStage, MemoryOfTheCallers) {
   ASSERT_TRUE(kernel->launch(plan, run.operands, nullptr).ok());
   EXPECT_EQ(run.compare(), "");
   // Everything the kernel reads of the plan lies there.
-  for (int64_t word : {kCudaWork, kCudaTiles, kCudaEntries, kCudaVisible, kCudaClaims,
-                       kCudaListSize}) {
+  for (int64_t word :
+       {kCudaWork, kCudaTiles, kCudaEntries, kCudaVisible, kCudaClaims, kCudaListSize}) {
     const auto address = static_cast<uint64_t>(fakeState().launches.back().words[word]);
     EXPECT_GE(address, memory->address());
     EXPECT_LT(address, memory->address() + sizes.deviceBytes);

@@ -53,22 +53,27 @@ LogicalResult KernelOp::verifyRegions() {
   if (failed(verifyArguments(*this)))
     return failure();
   Operation *previous = nullptr;
-  unsigned producers = 0, consumers = 0;
+  constexpr unsigned kMostLoaders = 3; // beside the producer, in a warpgroup
+  unsigned producers = 0, loaders = 0, consumers = 0;
+  auto refuse = [](Operation *op) {
+    return op->emitOpError("a kernel holds rings and queues, then one tile.producer, then up to "
+                           "three tile.loader, then one tile.consumers (tile-C6)");
+  };
   for (Operation &op : getBody().front()) {
     producers += isa<ProducerOp>(op);
+    loaders += isa<LoaderOp>(op);
     consumers += isa<ConsumersOp>(op);
     bool inOrder = isa<RingOp, QueueOp>(op) ? producers == 0
                    : isa<ProducerOp>(op)    ? producers == 1
+                   : isa<LoaderOp>(op)      ? producers == 1 && loaders <= kMostLoaders
                    : isa<ConsumersOp>(op)   ? consumers == 1 && producers == 1
                                             : false;
     if (!inOrder || consumers + (isa<ConsumersOp>(op) ? 0 : 1) > 1)
-      return op.emitOpError("a kernel holds rings and queues, then one tile.producer, then "
-                            "one tile.consumers (tile-C6)");
+      return refuse(&op);
     previous = &op;
   }
   if (!isa_and_nonnull<ConsumersOp>(previous))
-    return emitOpError("a kernel holds rings and queues, then one tile.producer, then one "
-                       "tile.consumers (tile-C6)");
+    return refuse(*this);
 
   // setmaxnreg.inc waits until the CTA has the registers: what it got at launch, a multiple of 8 a
   // thread out of 65536, is all there is (PTX ISA, setmaxnreg).
@@ -112,6 +117,12 @@ LogicalResult ProducerOp::verify() {
   return verifyRegisters(*this, getRegisters());
 }
 
+LogicalResult LoaderOp::verify() {
+  if (getBody().getNumArguments() != 0)
+    return emitOpError("takes no argument, got ") << getBody().getNumArguments() << " (tile-C10)";
+  return success();
+}
+
 LogicalResult ConsumersOp::verify() {
   // A CTA has 1024 threads.
   int64_t groups = getGroups();
@@ -129,16 +140,26 @@ LogicalResult ConsumersOp::verifyRegions() {
 LogicalResult attn::tile::detail::verifyRole(Operation *op, Role role) {
   bool inMap = false;
   Operation *parent = op->getParentOp();
-  for (; parent && !isa<ProducerOp, ConsumersOp>(parent); parent = parent->getParentOp())
+  for (; parent && !isa<ProducerOp, LoaderOp, ConsumersOp>(parent); parent = parent->getParentOp())
     inMap |= isa<MapOp, MapRowsOp>(parent);
   switch (role) {
   case Role::Any:
     if (!parent)
-      return op->emitOpError("must stand in a tile.producer or a tile.consumers (tile-C7)");
+      return op->emitOpError(
+          "must stand in a tile.producer, a tile.loader or a tile.consumers (tile-C7)");
     return success();
   case Role::Producer:
     if (!isa_and_nonnull<ProducerOp>(parent) || inMap)
       return op->emitOpError("must stand in a tile.producer (tile-C7)");
+    return success();
+  case Role::Loading:
+    if (!isa_and_nonnull<ProducerOp, LoaderOp>(parent) || inMap)
+      return op->emitOpError("must stand in a tile.producer or a tile.loader (tile-C7)");
+    return success();
+  case Role::Taking:
+    if (!isa_and_nonnull<LoaderOp, ConsumersOp>(parent) || inMap)
+      return op->emitOpError(
+          "must stand in a tile.loader or a tile.consumers and not in a map (tile-C7)");
     return success();
   case Role::Consumers:
     if (!isa_and_nonnull<ConsumersOp>(parent) || inMap)

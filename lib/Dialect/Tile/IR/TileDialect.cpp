@@ -155,7 +155,7 @@ struct TileFoldInterface : public DialectFoldInterface {
   using DialectFoldInterface::DialectFoldInterface;
 
   bool shouldMaterializeInto(Region *region) const final {
-    return isa<ProducerOp, ConsumersOp>(region->getParentOp());
+    return isa<ProducerOp, LoaderOp, ConsumersOp>(region->getParentOp());
   }
 };
 } // namespace

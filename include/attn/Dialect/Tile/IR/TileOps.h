@@ -32,7 +32,13 @@ constexpr int64_t kMaxColumns = 256;
 /// CTA, one of them of all threads.
 constexpr int64_t kMaxSharingGroups = 3;
 
-enum class Role { Any, Producer, Consumers };
+enum class Role {
+  Any,
+  Producer,
+  Loading, ///< producer and loaders
+  Taking,  ///< loaders and row groups
+  Consumers
+};
 
 namespace detail {
 /// tile-C7: `op` stands in that role.
@@ -49,6 +55,18 @@ template <typename ConcreteOp>
 struct InProducer : public mlir::OpTrait::TraitBase<ConcreteOp, InProducer> {
   static llvm::LogicalResult verifyTrait(mlir::Operation *op) {
     return detail::verifyRole(op, Role::Producer);
+  }
+};
+template <typename ConcreteOp>
+struct Loading : public mlir::OpTrait::TraitBase<ConcreteOp, Loading> {
+  static llvm::LogicalResult verifyTrait(mlir::Operation *op) {
+    return detail::verifyRole(op, Role::Loading);
+  }
+};
+template <typename ConcreteOp>
+struct Taking : public mlir::OpTrait::TraitBase<ConcreteOp, Taking> {
+  static llvm::LogicalResult verifyTrait(mlir::Operation *op) {
+    return detail::verifyRole(op, Role::Taking);
   }
 };
 template <typename ConcreteOp>
