@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a row group does with one block, and the row values it needs for that.
+// What a row group does with one block, and the row values it needs for that. How its scores are
+// made of the product is in HopperScore.cpp.
 //
 // Empty rows need no finite stand-in for -inf: where a row's maximum is still -inf, 0 is subtracted
 // in its place, so that exp2(-inf) = 0 and no inf - inf arises; its sum stays 0.
@@ -103,74 +104,6 @@ void HopperSchedule::bindRow(ValueRange arguments) {
 // One block
 //===----------------------------------------------------------------------===//
 
-/// cap * tanh(s / cap), with the reciprocal of the cap and the hardware's tanh for large ratios:
-/// the score is read by ex2 alone.
-Value HopperSchedule::emitSoftCap(OpBuilder &builder, SoftCapOp op) {
-  Location loc = getLoc();
-  TileEmitter e(builder, loc);
-  Value s = context->lookup(op.getS());
-  FloatAttr literal = op.getCapLiteralAttr();
-  Value cap = literal ? e.f32(literal.getValueAsDouble()) : context->lookup(op.getCap());
-  Value reciprocal = literal ? e.f32(1 / literal.getValueAsDouble())
-                             : arith::DivFOp::create(builder, loc, e.f32(1), cap).getResult();
-  Value ratio = arith::MulFOp::create(builder, loc, s, reciprocal);
-  Value tanh = math::TanhOp::create(builder, loc, ratio, arith::FastMathFlags::afn);
-  return arith::MulFOp::create(builder, loc, cap, tanh);
-}
-
-/// s - slope * |q - k|. The distance of a block's first key is made a float once a row, and the
-/// column once a column: an integer below 2^23 in the mantissa of 2^23. Their sum is exact below
-/// 2^24 keys.
-Value HopperSchedule::emitAlibi(OpBuilder &builder, AlibiOp op, Value key, Value column) {
-  Location loc = getLoc();
-  TileEmitter e(builder, loc);
-  Type f32 = builder.getF32Type();
-  constexpr int64_t kTwo23Bits = 0x4B000000;
-  Value wide = arith::BitcastOp::create(builder, loc, f32, e.add(column, e.i32(kTwo23Bits)));
-  Value columns = arith::SubFOp::create(builder, loc, wide, e.f32(8388608.0));
-  Value start = arith::SIToFPOp::create(builder, loc, f32, e.sub(key, e.toI32(context->q)));
-  Value distance = arith::AddFOp::create(builder, loc, start, columns);
-  Value length = LLVM::FAbsOp::create(builder, loc, distance);
-  Value slope = arith::NegFOp::create(builder, loc, context->lookup(op.getSlope()));
-  return math::FmaOp::create(builder, loc, slope, length, context->lookup(op.getS()));
-}
-
-void HopperSchedule::emitScoreRegion(OpBuilder &builder, ScoreOp region, Value score, Value key,
-                                     Value column) {
-  regions->bindArguments(region.getBody(), score);
-  for (Operation &op : region.getBody().front().without_terminator()) {
-    if (auto cap = dyn_cast<SoftCapOp>(op))
-      context->getMapping().map(cap.getResult(), emitSoftCap(builder, cap));
-    else if (auto alibi = dyn_cast<AlibiOp>(op))
-      context->getMapping().map(alibi.getResult(), emitAlibi(builder, alibi, key, column));
-    else
-      regions->emitOp(builder, op);
-  }
-}
-
-/// Scale and score region; nothing where the scale goes into the exponent.
-Value HopperSchedule::emitScore(OpBuilder &builder, Value scores, Value key) {
-  if (folded)
-    return scores;
-  Location loc = getLoc();
-  ScoreOp region = kernel.getScore();
-  SmallVector<Value> inputs = {scores};
-  if (region)
-    inputs.append(rowValues);
-  return mapElements(builder, loc, scores.getType(), inputs,
-                     [&](OpBuilder &b, ValueRange arguments) {
-                       Value score = arith::MulFOp::create(b, loc, arguments[0], scale);
-                       if (!region)
-                         return SmallVector<Value>{score};
-                       TileEmitter in(b, loc);
-                       bindRow(arguments.slice(1, rowValues.size()));
-                       context->k = in.toIndex(in.add(key, arguments.back()));
-                       regions->emitPer(b, kernel, Level::Column);
-                       emitScoreRegion(b, region, score, key, arguments.back());
-                       return SmallVector<Value>{regions->yielded(region.getBody(), 0)};
-                     })[0];
-}
-
 Value HopperSchedule::emitKeep(OpBuilder &builder, Value key) {
   Location loc = getLoc();
   Type bits = tile::BitsType::get(kernel.getContext(), core::kGroupRows, shape.keyTile);
@@ -242,57 +175,84 @@ void HopperSchedule::emitHide(OpBuilder &builder, const EntryScalars &entry, Val
   });
 }
 
+Value HopperSchedule::toLog2(OpBuilder &builder, Value value) {
+  if (scoreForm.unit == 1)
+    return value;
+  Value unit = TileEmitter(builder, getLoc()).f32(scoreForm.unit);
+  return arith::MulFOp::create(builder, getLoc(), value, unit);
+}
+
 /// Online softmax (Milakov and Gimelshein, 2018) in log2 units.
-HopperSchedule::Softmax HopperSchedule::emitSoftmax(OpBuilder &builder, Value scores, Value max,
-                                                    Value sum) {
+HopperSchedule::Softmax HopperSchedule::emitSoftmax(OpBuilder &builder, Value scores,
+                                                    const State &state) {
+  if (scoreForm.shift)
+    return emitShiftedSoftmax(builder, scores, state.sum);
   Location loc = getLoc();
   Type f32 = builder.getF32Type();
   Type rows = rowsOf(f32);
   Value blockMax = tile::RowMaxOp::create(builder, loc, rows, scores);
   SmallVector<Value> perRow = mapRows(
-      builder, loc, {rows, rows, rows}, {max, blockMax}, [&](OpBuilder &b, ValueRange arguments) {
+      builder, loc, {rows, rows, rows}, {state.max, blockMax},
+      [&](OpBuilder &b, ValueRange arguments) {
         TileEmitter in(b, loc);
         Value before = arguments[0];
         Value now = arith::MaxNumFOp::create(b, loc, before, arguments[1]);
         if (shape.rescaleSlack > 0) {
           // A NaN is not larger.
-          Value rise = arith::MulFOp::create(b, loc, arith::SubFOp::create(b, loc, now, before),
-                                             in.f32(exponentScale));
+          Value rise = toLog2(b, arith::SubFOp::create(b, loc, now, before));
           Value isMore = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, rise,
                                                in.f32(static_cast<double>(shape.rescaleSlack)));
           now = in.select(isMore, now, before);
         }
         Value isEmpty =
             arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, now, in.f32(-kInfinity));
-        Value shift = in.select(isEmpty, in.f32(0), now);
-        Value unit = in.f32(exponentScale);
-        Value offset = arith::NegFOp::create(b, loc, arith::MulFOp::create(b, loc, shift, unit));
-        Value fall =
-            arith::MulFOp::create(b, loc, arith::SubFOp::create(b, loc, before, shift), unit);
+        Value shift = in.select(isEmpty, in.f32(0), now), offset = shift;
+        if (scoreForm.inExponent)
+          offset = arith::NegFOp::create(b, loc, toLog2(b, shift));
+        Value fall = toLog2(b, arith::SubFOp::create(b, loc, before, shift));
         Value factor = tile::Ex2Op::create(b, loc, fall);
-        return SmallVector<Value>{now, folded ? offset : shift, factor};
+        return SmallVector<Value>{now, offset, factor};
       });
   Value weights = mapElements(
       builder, loc, scores.getType(), {scores, perRow[1]}, [&](OpBuilder &b, ValueRange arguments) {
-        Value unit = TileEmitter(b, loc).f32(exponentScale);
         Value power;
-        if (folded) {
+        if (scoreForm.inExponent) {
+          Value unit = TileEmitter(b, loc).f32(scoreForm.unit);
           power = math::FmaOp::create(b, loc, arguments[0], unit, arguments[1]);
         } else {
           // Exactly 0 at the maximum, however large the scores.
-          Value below = arith::SubFOp::create(b, loc, arguments[0], arguments[1]);
-          power = arith::MulFOp::create(b, loc, below, unit);
+          power = toLog2(b, arith::SubFOp::create(b, loc, arguments[0], arguments[1]));
         }
         return SmallVector<Value>{tile::Ex2Op::create(b, loc, power)};
       })[0];
   Type partial = rowsOf(f32, /*partial=*/true);
   Value blockSum = tile::RowSumOp::create(builder, loc, partial, weights);
-  Value newSum = mapRows(
-      builder, loc, partial, {sum, perRow[2], blockSum}, [&](OpBuilder &b, ValueRange arguments) {
-        return SmallVector<Value>{
-            math::FmaOp::create(b, loc, arguments[0], arguments[1], arguments[2])};
+  Value sum = mapRows(builder, loc, partial, {state.sum, perRow[2], blockSum},
+                      [&](OpBuilder &b, ValueRange arguments) {
+                        return SmallVector<Value>{
+                            math::FmaOp::create(b, loc, arguments[0], arguments[1], arguments[2])};
+                      })[0];
+  return {perRow[0], perRow[2], sum, weights};
+}
+
+/// The softmax of scores with a constant shift. A masked score is -inf, and its weight 0.
+HopperSchedule::Softmax HopperSchedule::emitShiftedSoftmax(OpBuilder &builder, Value scores,
+                                                           Value sum) {
+  Location loc = getLoc();
+  Value weights =
+      mapElements(builder, loc, scores.getType(), scores, [&](OpBuilder &b, ValueRange arguments) {
+        TileEmitter in(b, loc);
+        Value unit = in.f32(scoreForm.unit), offset = in.f32(-*scoreForm.shift);
+        Value power = math::FmaOp::create(b, loc, arguments[0], unit, offset);
+        return SmallVector<Value>{tile::Ex2Op::create(b, loc, power)};
       })[0];
-  return {perRow[0], newSum, perRow[2], weights};
+  Type partial = rowsOf(builder.getF32Type(), /*partial=*/true);
+  Value blockSum = tile::RowSumOp::create(builder, loc, partial, weights);
+  Value newSum =
+      mapRows(builder, loc, partial, {sum, blockSum}, [&](OpBuilder &b, ValueRange arguments) {
+        return SmallVector<Value>{arith::AddFOp::create(b, loc, arguments[0], arguments[1])};
+      })[0];
+  return {Value(), Value(), newSum, weights};
 }
 
 Value HopperSchedule::emitRescale(OpBuilder &builder, Value o, Value factor) {
@@ -374,15 +334,17 @@ HopperSchedule::emitBlock(OpBuilder &builder, BlockKind kind, const EntryScalars
     bits = emitKeep(builder, key);
     scores = emitMasked(builder, bits, scores);
   }
-  Softmax softmax = emitSoftmax(builder, scores, state.max, state.sum);
+  Softmax softmax = emitSoftmax(builder, scores, state);
   if (overlap)
     o = tile::WaitMmaOp::create(builder, loc, 0, product);
   tile::ReleaseOp::create(builder, loc, ringV, before);
   Value next = toWeights(builder, softmax.weights);
   State after = state;
-  after.o = shape.rescaleSlack == TileShapeInfo::kAlways
-                ? emitRescale(builder, o, softmax.factor)
-                : emitLazyRescale(builder, o, softmax.factor);
+  after.o = o;
+  if (softmax.factor)
+    after.o = shape.rescaleSlack == TileShapeInfo::kAlways
+                  ? emitRescale(builder, o, softmax.factor)
+                  : emitLazyRescale(builder, o, softmax.factor);
   after.max = softmax.max;
   after.sum = softmax.sum;
   if (kind == BlockKind::Partial)

@@ -18,21 +18,31 @@ static constexpr double kLn2 = 0.6931471805599453;
 //===----------------------------------------------------------------------===//
 
 SmallVector<Value> HopperSchedule::State::pack() const {
-  SmallVector<Value> values = {use, qReleased, max, sum, o};
+  SmallVector<Value> values = {use, qReleased};
+  if (max)
+    values.push_back(max);
+  values.append({sum, o});
   if (visited)
     values.append({visited, full});
   return values;
 }
 
-HopperSchedule::State HopperSchedule::State::unpack(ValueRange values) {
-  State state{values[0], values[1], values[2], values[3], values[4], {}, {}};
-  if (values.size() > 5)
-    state.visited = values[5], state.full = values[6];
-  return state;
+size_t HopperSchedule::stateSize() const {
+  constexpr size_t kAlways = 4;
+  return kAlways + (scoreForm.shift ? 0 : 1) + (countTiles ? 2 : 0);
 }
 
-/// Number of values of a State; what a loop carries besides follows.
-static size_t stateSize(bool countTiles) { return countTiles ? 7 : 5; }
+HopperSchedule::State HopperSchedule::unpackState(ValueRange values) const {
+  size_t next = 0;
+  State state;
+  state.use = values[next++], state.qReleased = values[next++];
+  if (!scoreForm.shift)
+    state.max = values[next++];
+  state.sum = values[next++], state.o = values[next++];
+  if (countTiles)
+    state.visited = values[next++], state.full = values[next++];
+  return state;
+}
 
 //===----------------------------------------------------------------------===//
 // Entries
@@ -81,18 +91,18 @@ HopperSchedule::emitBlocks(OpBuilder &builder, BlockKind kind, const EntryScalar
   TileEmitter e(builder, loc);
   SmallVector<Value> inits = state.pack();
   inits.push_back(weights);
-  auto loop = scf::ForOp::create(
-      builder, loc, first, entry.blocks, e.i32(1), inits,
-      [&](OpBuilder &b, Location, Value number, ValueRange carried) {
-        TileEmitter in(b, loc);
-        Value key = blockKey(in, entry, number, shape.keyTile);
-        auto [next, nextWeights] =
-            emitBlock(b, kind, entry, key, State::unpack(carried.drop_back()), carried.back());
-        SmallVector<Value> results = next.pack();
-        results.push_back(nextWeights);
-        scf::YieldOp::create(b, loc, results);
-      });
-  return {State::unpack(loop.getResults().drop_back()), loop.getResults().back()};
+  auto loop = scf::ForOp::create(builder, loc, first, entry.blocks, e.i32(1), inits,
+                                 [&](OpBuilder &b, Location, Value number, ValueRange carried) {
+                                   TileEmitter in(b, loc);
+                                   Value key = blockKey(in, entry, number, shape.keyTile);
+                                   auto [next, nextWeights] =
+                                       emitBlock(b, kind, entry, key,
+                                                 unpackState(carried.drop_back()), carried.back());
+                                   SmallVector<Value> results = next.pack();
+                                   results.push_back(nextWeights);
+                                   scf::YieldOp::create(b, loc, results);
+                                 });
+  return {unpackState(loop.getResults().drop_back()), loop.getResults().back()};
 }
 
 /// The scores of a stretch's first block, masked if it is partial.
@@ -129,17 +139,20 @@ HopperSchedule::emitStretch(OpBuilder &builder, Value entryNumber, const EntrySc
                             State state) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
-  Softmax first =
-      emitSoftmax(builder, emitFirstScores(builder, entry, state), state.max, state.sum);
+  Value scores = emitFirstScores(builder, entry, state);
+  Softmax first = emitSoftmax(builder, scores, state);
   Value weights = toWeights(builder, first.weights);
-  // Before the first entry O is 0.
-  Value isFirst = e.cmp(Predicate::eq, entryNumber, e.i32(0));
-  auto rescaled = scf::IfOp::create(
-      builder, loc, isFirst, [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, state.o); },
-      [&](OpBuilder &b, Location) {
-        scf::YieldOp::create(b, loc, emitRescale(b, state.o, first.factor));
-      });
-  state.o = rescaled.getResult(0);
+  if (first.factor) {
+    // Before the first entry O is 0.
+    Value isFirst = e.cmp(Predicate::eq, entryNumber, e.i32(0));
+    auto rescaled = scf::IfOp::create(
+        builder, loc, isFirst,
+        [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, state.o); },
+        [&](OpBuilder &b, Location) {
+          scf::YieldOp::create(b, loc, emitRescale(b, state.o, first.factor));
+        });
+    state.o = rescaled.getResult(0);
+  }
   state.max = first.max, state.sum = first.sum;
   state.use = e.add(state.use, e.i32(1));
   if (countTiles) {
@@ -160,7 +173,7 @@ HopperSchedule::emitStretch(OpBuilder &builder, Value entryNumber, const EntrySc
       [&](OpBuilder &b, Location, ValueRange carried) {
         TileEmitter in(b, loc);
         EntryScalars now{carried[1], carried[2], carried[3], carried[4]};
-        State before = State::unpack(carried.slice(kHead, stateSize(countTiles)));
+        State before = unpackState(carried.slice(kHead, stateSize()));
         auto blocks = [&](BlockKind kind) {
           return [&, kind](OpBuilder &arm, Location) {
             auto [after, next] =
@@ -200,7 +213,7 @@ HopperSchedule::emitStretch(OpBuilder &builder, Value entryNumber, const EntrySc
         scf::ConditionOp::create(b, loc, more, results);
       },
       [&](OpBuilder &b, Location, ValueRange carried) { scf::YieldOp::create(b, loc, carried); });
-  State end = State::unpack(loop.getResults().slice(kHead, stateSize(countTiles)));
+  State end = unpackState(loop.getResults().slice(kHead, stateSize()));
   Value before = e.sub(end.use, e.i32(1));
   if (!shape.queryInRegisters) {
     // The last product with Q is done: the next tile's may come while this one is finished.
@@ -215,7 +228,7 @@ HopperSchedule::emitStretch(OpBuilder &builder, Value entryNumber, const EntrySc
   Value product = tile::MmaRegisterOp::create(builder, loc, pendingOf(shape.dim),
                                               loop.getResults().back(), ringV, before, end.o);
   // While it runs.
-  Finish finish = emitFinish(builder, end.max, end.sum);
+  Finish finish = emitFinish(builder, end);
   end.o = tile::WaitMmaOp::create(builder, loc, 0, product);
   tile::ReleaseOp::create(builder, loc, ringV, before);
   return {loop.getResult(0), end, finish};
@@ -253,7 +266,7 @@ HopperSchedule::emitEntries(OpBuilder &builder, State state) {
       [&](OpBuilder &b, Location, ValueRange carried) {
         TileEmitter in(b, loc);
         EntryScalars entry = emitTakeEntry(b, carried[0]);
-        State before = State::unpack(carried.drop_front(kHead));
+        State before = unpackState(carried.drop_front(kHead));
         Value isSkip =
             in.cmp(Predicate::eq, groupClass(in, entry.classes), in.i32(core::kGroupSkip));
         auto yield = [&](OpBuilder &arm, Value number, const Finish &finish, const State &after) {
@@ -274,7 +287,7 @@ HopperSchedule::emitEntries(OpBuilder &builder, State state) {
             });
         scf::YieldOp::create(b, loc, done.getResults());
       });
-  State end = State::unpack(loop.getResults().drop_front(kHead));
+  State end = unpackState(loop.getResults().drop_front(kHead));
   if (!shape.queryInRegisters) {
     Value isLate = e.cmp(Predicate::eq, end.qReleased, e.bit(false));
     scf::IfOp::create(builder, loc, isLate, [&](OpBuilder &b, Location) {
@@ -339,7 +352,8 @@ Value HopperSchedule::emitConsumerTile(OpBuilder &builder, Value use) {
   Type f32 = builder.getF32Type();
   state.use = use;
   state.qReleased = e.bit(false);
-  state.max = tile::FillOp::create(builder, loc, rowsOf(f32), e.f32(-kInfinity));
+  if (!scoreForm.shift)
+    state.max = tile::FillOp::create(builder, loc, rowsOf(f32), e.f32(-kInfinity));
   state.sum = tile::FillOp::create(builder, loc, rowsOf(f32, true), e.f32(0));
   state.o = tile::FillOp::create(builder, loc, fragment(shape.dim), e.f32(0));
   if (countTiles)
@@ -373,24 +387,31 @@ void HopperSchedule::emitConsumers(OpBuilder &builder, Value groupNumber) {
       });
 }
 
-HopperSchedule::Finish HopperSchedule::emitFinish(OpBuilder &builder, Value max, Value partial) {
+HopperSchedule::Finish HopperSchedule::emitFinish(OpBuilder &builder, const State &state) {
   Location loc = getLoc();
   Type rows = rowsOf(builder.getF32Type());
-  Value sum = tile::RowFinishOp::create(builder, loc, rows, partial);
+  SmallVector<Value> inputs = {tile::RowFinishOp::create(builder, loc, rows, state.sum)};
+  if (state.max)
+    inputs.push_back(state.max);
   // An empty row has sum 0: O stays exactly 0 and LSE is -inf. NaN is not equal to 0.
   SmallVector<Value> final =
-      mapRows(builder, loc, {rows, rows}, {max, sum}, [&](OpBuilder &b, ValueRange arguments) {
+      mapRows(builder, loc, {rows, rows}, inputs, [&](OpBuilder &b, ValueRange arguments) {
         TileEmitter in(b, loc);
-        Value max = arguments[0], total = arguments[1];
+        Value total = arguments[0], max = state.max ? arguments[1] : Value();
         Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, total, in.f32(0));
         Value inverse = arith::DivFOp::create(b, loc, in.f32(1), total);
-        Value log = math::FmaOp::create(b, loc, max, in.f32(exponentScale),
-                                        tile::Lg2Op::create(b, loc, total));
+        Value log = tile::Lg2Op::create(b, loc, total);
+        if (max)
+          log = math::FmaOp::create(b, loc, max, in.f32(scoreForm.unit), log);
+        else
+          log = arith::AddFOp::create(b, loc, log, in.f32(*scoreForm.shift));
         Value lse = arith::MulFOp::create(b, loc, log, in.f32(kLn2));
-        // A score of +inf makes the sum NaN; the log-sum-exp is +inf all the same.
-        Value isInfinite =
-            arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, max, in.f32(kInfinity));
-        lse = in.select(isInfinite, in.f32(kInfinity), lse);
+        if (max) {
+          // A score of +inf makes the sum NaN; the log-sum-exp is +inf all the same.
+          Value isInfinite =
+              arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, max, in.f32(kInfinity));
+          lse = in.select(isInfinite, in.f32(kInfinity), lse);
+        }
         return SmallVector<Value>{in.select(isEmpty, in.f32(0), inverse),
                                   in.select(isEmpty, in.f32(-kInfinity), lse)};
       });

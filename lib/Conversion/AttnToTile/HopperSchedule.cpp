@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Kernel structure and records; the producer is in HopperProducer.cpp, the row groups are in
-// HopperConsumer.cpp and HopperBlock.cpp.
+// HopperConsumer.cpp, HopperBlock.cpp and HopperScore.cpp.
 
 #include "HopperSchedule.h"
 
@@ -85,13 +85,8 @@ static bool hasRowLoop(KernelOp kernel) {
 
 HopperSchedule::HopperSchedule(KernelOp kernel, MaskForm form, const TileShapeInfo &shape,
                                bool countTiles)
-    : kernel(kernel), shape(shape), countTiles(countTiles), form(std::move(form)) {
-  double literal = kernel.getLiteralScale();
-  // A negative scale would turn the maximum into a minimum, a parameter may be one; beside a large
-  // one the rounding of maximum * scale would be no small power of two.
-  folded = !kernel.getScore() && !kernel.getScaleParam() && literal > 0 && literal <= 1;
-  constexpr double kLog2e = 1.4426950408889634;
-  exponentScale = folded ? literal * kLog2e : kLog2e;
+    : kernel(kernel), shape(shape), countTiles(countTiles), form(std::move(form)),
+      scoreForm(ScoreForm::get(kernel)) {
   overlap = !hasElementLoop(kernel, !this->form.isRuns);
   rowsBesideProduct = overlap && !hasRowLoop(kernel);
 }

@@ -25,6 +25,7 @@
 #include "attn/Dialect/Tile/IR/TileOps.h"
 
 #include <limits>
+#include <optional>
 #include <tuple>
 
 namespace attn {
@@ -45,6 +46,19 @@ struct MaskForm {
 
   static MaskForm get(KernelOp kernel);
   MaskShape getShape() const;
+};
+
+/// How scores reach the softmax, whose weights are exp2(score * unit - shift).
+struct ScoreForm {
+  double unit = 1;         ///< of scores, in log2 units
+  bool inExponent = false; ///< score * unit - maximum * unit, not (score - maximum) * unit
+  /// A constant instead of the row's maximum * unit: no running maximum, and nothing is rescaled.
+  std::optional<double> shift;
+  /// The soft cap or ALiBi that ends the score region and gives scores in `unit`, if one does.
+  mlir::Operation *last = nullptr;
+  bool takesProduct = false; ///< `last` takes Q K and has the scale, or `unit` has it
+
+  static ScoreForm get(KernelOp kernel);
 };
 
 /// A work item with its TileHeader as scalars (i32), as a row group takes them.
@@ -95,12 +109,15 @@ private:
   struct State {
     mlir::Value use;           ///< number of the next block in the rings
     mlir::Value qReleased;     ///< Q's slot was handed back (i1)
-    mlir::Value max, sum, o;   ///< running maximum, partial sum, unnormalised output
+    mlir::Value max;           ///< running maximum; null where scores have a constant shift
+    mlir::Value sum, o;        ///< partial sum, unnormalised output
     mlir::Value visited, full; ///< counters; null unless counting
 
     llvm::SmallVector<mlir::Value> pack() const;
-    static State unpack(mlir::ValueRange values);
   };
+  /// Number of values of a State; what a loop carries besides stands before or behind them.
+  size_t stateSize() const;
+  State unpackState(mlir::ValueRange values) const;
   /// What becomes of a row's sums: O is multiplied by `inverse`.
   struct Finish {
     mlir::Value inverse, lse; ///< rows of f32
@@ -169,7 +186,7 @@ private:
   std::tuple<mlir::Value, State, Finish> emitStretch(mlir::OpBuilder &builder,
                                                      mlir::Value entryNumber,
                                                      const EntryScalars &entry, State state);
-  Finish emitFinish(mlir::OpBuilder &builder, mlir::Value max, mlir::Value sum);
+  Finish emitFinish(mlir::OpBuilder &builder, const State &state);
   /// S of one block, under way.
   mlir::Value emitScoresProduct(mlir::OpBuilder &builder, mlir::Value use);
   mlir::Value emitFirstScores(mlir::OpBuilder &builder, const EntryScalars &entry,
@@ -192,10 +209,13 @@ private:
   void emitHide(mlir::OpBuilder &builder, const EntryScalars &entry, mlir::Value use,
                 mlir::Value bits);
   struct Softmax {
-    mlir::Value max, sum, factor, weights; ///< weights: f32 fragment
+    mlir::Value max, factor;  ///< factor: of O and the sum before; null as State::max
+    mlir::Value sum, weights; ///< weights: f32 fragment
   };
-  Softmax emitSoftmax(mlir::OpBuilder &builder, mlir::Value scores, mlir::Value max,
-                      mlir::Value sum);
+  Softmax emitSoftmax(mlir::OpBuilder &builder, mlir::Value scores, const State &state);
+  Softmax emitShiftedSoftmax(mlir::OpBuilder &builder, mlir::Value scores, mlir::Value sum);
+  /// Scores, or differences of them, in log2 units.
+  mlir::Value toLog2(mlir::OpBuilder &builder, mlir::Value value);
   mlir::Value emitRescale(mlir::OpBuilder &builder, mlir::Value o, mlir::Value factor);
   mlir::Value emitLazyRescale(mlir::OpBuilder &builder, mlir::Value o, mlir::Value factor);
   /// P as operand of the second product.
@@ -213,10 +233,9 @@ private:
   const TileShapeInfo &shape;
   bool countTiles;
   MaskForm form;
-  bool folded;            ///< the scale goes into the exponent
+  ScoreForm scoreForm;
   bool overlap;           ///< regions are straight-line, so a product may be under way beside them
   bool rowsBesideProduct; ///< what rows need is read while the first product runs
-  double exponentScale;   ///< of a score in exp2
 
   mlir::Value args, mapQ, mapK, mapV, mapO, ringQ, ringK, ringV;
   mlir::Value queue; ///< of tiles

@@ -201,39 +201,3 @@ attn.kernel @loop heads(8) dim(128) q(bf16) kv(bf16) {
     attn.yield %m : i1
   }
 }
-
-// The scale goes into the exponent only if it is a positive literal and no score region is there.
-// CHECK-LABEL: tile.kernel @attn.forward.folded
-// CHECK: arith.constant 0.0901684388 : f32
-attn.kernel @folded heads(1) dim(256) q(f16) kv(f16) {
-}
-// CHECK-LABEL: tile.kernel @attn.forward.negative
-// CHECK: arith.mulf {{.*}} : f32
-// CHECK: arith.constant 1.44269502 : f32
-attn.kernel @negative heads(1) dim(256) q(f16) kv(f16) scale(-2.0) {
-}
-// The hardware's tanh, the reciprocal of the cap.
-// CHECK-LABEL: tile.kernel @attn.forward.capped
-// CHECK-NOT: arith.divf
-// CHECK: math.tanh {{.*}} fastmath<afn>
-// CHECK: arith.constant 1.44269502 : f32
-attn.kernel @capped heads(1) dim(64) q(f16) kv(f16) {
-  attn.score (%s, %b, %h, %q, %k) {
-    %t = attn.soft_cap %s, 50.0
-    attn.yield %t : f32
-  }
-}
-
-// The distance of a block's first key and the columns become floats apart from the elements.
-// CHECK-LABEL: tile.kernel @attn.forward.biased
-// CHECK: arith.bitcast {{.*}} : i32 to f32
-// CHECK: arith.sitofp {{.*}} : i32 to f32
-// CHECK: math.fma
-// CHECK-NOT: arith.sitofp {{.*}} : i64 to f32
-attn.kernel @biased heads(1) dim(64) q(f16) kv(f16) tables(%slopes: !attn.table<[h], f32>) {
-  attn.score (%s, %b, %h, %q, %k) {
-    %slope = attn.load %slopes[%h] : !attn.table<[h], f32>
-    %t = attn.alibi %s, %q, %k, %slope
-    attn.yield %t : f32
-  }
-}
