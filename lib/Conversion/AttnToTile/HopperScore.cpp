@@ -30,6 +30,7 @@ static constexpr double kMostUnit = 65536;
 ///   of 2^-31 still has 8 bits.
 /// - The largest weight is 2^36.7, the sum over 2^31 keys below 2^68. O stays finite for V up to
 ///   2^90 / keys in magnitude, 2^59 whatever the keys.
+/// A row's largest weight, exactly 1 beside a maximum, is rounded like the others: 2^-8 at most.
 static constexpr double kMostBelow = 110;
 
 /// Has a factor of the product f32's precision?
