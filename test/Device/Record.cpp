@@ -153,9 +153,13 @@ void Agreement::add(const RunRecord &a, const RunRecord &b, std::string &fault) 
     row = std::max(row, off);
     offRows += off > kRowBar;
   }
-  for (size_t i = 0; i < a.lse.size(); ++i)
-    if (a.lse[i] != b.lse[i])
-      lse = std::max<double>(lse, std::abs(a.lse[i] - b.lse[i]));
+  for (size_t i = 0; i < a.lse.size(); ++i) {
+    const float x = a.lse[i], y = b.lse[i];
+    if (x == y || (std::isnan(x) && std::isnan(y)))
+      continue;
+    const double off = std::abs(x - y);
+    lse = std::isnan(off) ? std::numeric_limits<double>::infinity() : std::max(lse, off);
+  }
   counted += a.isCounted;
   otherTiles += a.isCounted && std::memcmp(&a.counts, &b.counts, sizeof(a.counts)) != 0;
 }

@@ -75,6 +75,8 @@ static const Family kFamilies[] = {
      false},
     {"softcap", [](const Scene &, Int, Int, Int q, Int k) { return truth::causal(q, k); }, false,
      true},
+    {"softcap50", [](const Scene &s, Int, Int, Int q, Int k) { return recent(s, q, k); }, false,
+     true},
 };
 
 const Family *device::familyOf(const std::string &kernel) {

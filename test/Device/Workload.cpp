@@ -59,6 +59,47 @@ Workload::Workload(const KernelSpec &spec, rt::BoundBatch boundBatch, const Keep
   for (size_t i = 0; i < kv.size(); ++i)
     if (visible[i])
       storeElement(kv.data(), spec.kvType, static_cast<int64_t>(i), normal(rng));
+  isNaN.assign(tokens * spec.numHeads, false);
+  const std::vector<Node> &nodes = spec.program.nodes;
+  const bool isCapped =
+      std::any_of(nodes.begin(), nodes.end(), [](const Node &n) { return n.op == Op::SoftCap; });
+  if (isCapped && rng() % 2)
+    reachCap(rng);
+}
+
+template <class Visit>
+void Workload::forVisibleKeys(Visit visit) const {
+  const BatchShape &s = bound.batch.shape;
+  for (int64_t b = 0; b < s.numReqs(); ++b)
+    for (int64_t k = s.keyBegin[b]; k < s.keyEnd[b]; ++k)
+      for (int64_t kvHead = 0; kvHead < spec.numKvHeads; ++kvHead) {
+        const int64_t at = problem.k.offset(problem.kv, b, k, kvHead);
+        if (visible[at])
+          visit(at, vOffset + problem.v.offset(problem.kv, b, k, kvHead));
+      }
+}
+
+/// The first element of a key is 8 or -8, all of one sign or mixed; that of a query row is 0, or so
+/// large that all its scores are the cap or all minus the cap (or, mixed, each one of the two),
+/// where even an approximate tanh is exact. A few rows have a NaN. V may be large or small.
+void Workload::reachCap(std::mt19937 &rng) {
+  const float first[] = {0, 0, 32768, -32768};
+  const int64_t rows = tokens * spec.numHeads;
+  for (int64_t row = 0; row < rows; ++row) {
+    isNaN[row] = rng() % 64 == 0;
+    const float value = isNaN[row] ? std::numeric_limits<float>::quiet_NaN() : first[rng() % 4];
+    storeElement(q.data(), spec.qType, row * spec.dimQk, value);
+  }
+  const bool isMixed = rng() % 2;
+  // f16 has no more range than its V needs.
+  const float sizes[] = {1, 1048576, 1.0f / 1048576};
+  const float size = spec.kvType == DType::BF16 ? sizes[rng() % 3] : 1;
+  forVisibleKeys([&](int64_t k, int64_t v) {
+    storeElement(kv.data(), spec.kvType, k, isMixed && rng() % 2 ? -8 : 8);
+    for (int64_t i = v; i < v + spec.dimV; ++i)
+      storeElement(kv.data(), spec.kvType, i,
+                   size * static_cast<float>(loadElement(kv.data(), spec.kvType, i)));
+  });
 }
 
 /// Chooses strides and pages.
@@ -155,14 +196,7 @@ void Workload::findVisible(const Keep &keep, bool perHead) {
 }
 
 void Workload::clearKeys() {
-  const BatchShape &s = bound.batch.shape;
-  for (int64_t b = 0; b < s.numReqs(); ++b)
-    for (int64_t k = s.keyBegin[b]; k < s.keyEnd[b]; ++k)
-      for (int64_t kvHead = 0; kvHead < spec.numKvHeads; ++kvHead) {
-        const int64_t at = problem.k.offset(problem.kv, b, k, kvHead);
-        if (visible[at])
-          std::fill_n(kv.begin() + at, spec.dimQk, uint16_t(0));
-      }
+  forVisibleKeys([&](int64_t k, int64_t) { std::fill_n(kv.begin() + k, spec.dimQk, uint16_t(0)); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -349,6 +383,15 @@ std::string Workload::padding() const {
   return "";
 }
 
+/// Was NaN written as every result of a row?
+bool Workload::isRowNaN(int64_t token, int64_t head) const {
+  const int64_t first = token * oTokenStride + head * spec.dimV;
+  for (int64_t i = first; i < first + spec.dimV; ++i)
+    if (o[i] == kPoison || !std::isnan(loadElement(o.data(), spec.qType, i)))
+      return false;
+  return std::isnan(lse[head * lseStride + token]);
+}
+
 Judgement Workload::judge() const {
   const reference::Output want = parallelReference(problem);
   Judgement result;
@@ -368,6 +411,8 @@ Judgement Workload::judge() const {
       // An empty row is exactly 0 and -inf.
       double row = norm > 0 ? std::sqrt(distance / norm) : distance == 0 ? 0 : kInf;
       double off = got == ref ? 0 : std::abs(got - ref);
+      if (std::isnan(ref))
+        row = off = isRowNaN(t, h) ? 0 : kInf;
       row = std::isnan(row) ? kInf : row;
       off = std::isnan(off) ? kInf : off;
       ++result.rows;
@@ -386,6 +431,8 @@ Judgement Workload::judge() const {
 std::string Workload::judgeCounts() const {
   for (int64_t t = 0; t < tokens; ++t)
     for (int64_t h = 0; h < spec.numHeads; ++h) {
+      if (isNaN[t * spec.numHeads + h])
+        continue;
       const double counted = std::exp(static_cast<double>(lse[h * lseStride + t]));
       if (std::isfinite(counted) && std::llround(counted) == keptKeys(t, h))
         continue;

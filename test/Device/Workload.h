@@ -44,8 +44,9 @@ constexpr double kLseBar = 1e-3;
 
 class Workload {
 public:
-  /// Random tensors; NaN in every K/V slot that no query keeps or that holds no key. The page table
-  /// deals pages out in random order and has junk past the live ones.
+  /// Random tensors; NaN in every K/V slot that no query keeps or that holds no key. Every second
+  /// time a kernel with a soft cap gets scores that reach it. The page table deals pages out in
+  /// random order and has junk past the live ones.
   Workload(const attn::core::KernelSpec &spec, attn::rt::BoundBatch bound, const Keep &keep,
            bool perHead, Layout layout, std::mt19937 &rng);
   Workload(const Workload &) = delete;
@@ -70,10 +71,15 @@ public:
 private:
   void layOut(std::mt19937 &rng);
   void findVisible(const Keep &keep, bool perHead);
+  void reachCap(std::mt19937 &rng);
+  /// Calls visit(offset of K, offset of V) for each key that some query keeps.
+  template <class Visit>
+  void forVisibleKeys(Visit visit) const;
   int64_t keptKeys(int64_t token, int64_t h) const {
     return kept[(kept.size() > static_cast<size_t>(tokens) ? h * tokens : 0) + token];
   }
   std::string place(int64_t token, int64_t head) const;
+  bool isRowNaN(int64_t token, int64_t head) const;
   std::string padding() const;
 
   const attn::core::KernelSpec &spec;
@@ -86,6 +92,7 @@ private:
   std::vector<uint8_t> visible; ///< of kv: the element of a key that some query keeps
   std::vector<int32_t> pages;
   std::vector<int64_t> kept; ///< [token], or [head, token]: number of kept keys
+  std::vector<bool> isNaN;   ///< [token, head]: Q has a NaN
   // Of the last run.
   int64_t oTokenStride = 0, lseStride = 0;
   std::vector<uint16_t> o;

@@ -90,6 +90,8 @@ MASKS = {
 """),
     "softcap": ("%scale: f32, %cap: f32", "", "scale(%scale)", "    %m = attn.causal %q, %k\n",
                 "    %x = attn.soft_cap %s, %cap\n"),
+    # Without a maximum in bf16; rows of a row group keep different blocks.
+    "softcap50": ("%left: i32", "", "", WINDOW.replace("%cw =", "%m ="), "    %x = attn.soft_cap %s, 50.0\n"),
 }
 DIMS = (64, 128, 256)
 TYPES = ("bf16", "f16")
