@@ -36,7 +36,9 @@ static constexpr double kMostBelow = 110;
 /// Has a factor of the product f32's precision?
 static bool isNormal(double factor) { return std::isnormal(static_cast<float>(factor)); }
 
-/// The form of a region that ends in `cap`. `scale` is the literal scale, or 1.
+/// The form of a region that ends in `cap`. `scale` is the literal scale, or 1. A cap that is too
+/// large for the exponent, or a parameter, keeps natural units: it may be the largest number there
+/// is, so that nothing is capped, and log2(e) times that is infinite.
 static ScoreForm softCapForm(KernelOp kernel, SoftCapOp cap, double scale) {
   ScoreForm form;
   form.last = cap;
@@ -45,7 +47,7 @@ static ScoreForm softCapForm(KernelOp kernel, SoftCapOp cap, double scale) {
   form.takesProduct = isNormal(scale / divisor);
   const double bound = divisor * kLog2e;
   form.inExponent = literal && bound <= kMostUnit;
-  form.unit = form.inExponent ? bound : 1;
+  form.unit = form.inExponent ? bound : kLog2e;
   if (form.inExponent && kernel.getQType().isBF16() && 1.5 * bound <= kMostBelow)
     form.shift = bound / 2;
   return form;
@@ -107,10 +109,7 @@ Value HopperSchedule::emitSoftCap(OpBuilder &builder, SoftCapOp op) {
   Value tanh = math::TanhOp::create(builder, loc, ratio, arith::FastMathFlags::afn);
   if (isLast && scoreForm.inExponent)
     return tanh;
-  Value cap = emitCap();
-  if (isLast)
-    cap = arith::MulFOp::create(builder, loc, cap, e.f32(kLog2e));
-  return arith::MulFOp::create(builder, loc, cap, tanh);
+  return arith::MulFOp::create(builder, loc, emitCap(), tanh);
 }
 
 /// s - slope * |q - k|. The distance of a block's first key is made a float once a row, and the

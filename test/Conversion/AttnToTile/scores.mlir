@@ -144,15 +144,20 @@ attn.kernel @above heads(1) dim(128) q(bf16) kv(bf16) {
 }
 
 // A cap whose product with the maximum has a large rounding error stays out of the exponent, as has one
-// that may be negative: the score is in log2 units, and the maximum is subtracted from it.
+// that may be negative. It may be the largest number there is, so it is not multiplied by log2(e) either.
 // CHECK-LABEL: tile.kernel @attn.forward.huge
-// CHECK: math.tanh
-// CHECK: %[[CAP:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
-// CHECK-NEXT: arith.mulf %[[CAP]], %{{.*}} : f32
+// CHECK: %[[FACTOR:.*]] = arith.constant 1.250000e-06 : f32
+// CHECK-NEXT: arith.mulf %{{.*}}, %[[FACTOR]] : f32
+// CHECK-NEXT: %[[TANH:.*]] = math.tanh
+// CHECK-NEXT: %[[CAP:.*]] = arith.constant 1.000000e+05 : f32
+// CHECK-NEXT: arith.mulf %[[CAP]], %[[TANH]] : f32
 // CHECK-NEXT: tile.yield
 // CHECK: tile.row_max
+// CHECK: tile.map {{.*}} -> !tile.fragment
 // CHECK: %[[BELOW:.*]] = arith.subf
-// CHECK-NEXT: tile.ex2 %[[BELOW]]
+// CHECK-NEXT: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+// CHECK-NEXT: %[[POWER:.*]] = arith.mulf %[[BELOW]], %[[LOG2E]]
+// CHECK-NEXT: tile.ex2 %[[POWER]]
 // CHECK: tile.row_sum
 attn.kernel @huge heads(1) dim(64) q(bf16) kv(bf16) {
   attn.score (%s, %b, %h, %q, %k) {
@@ -161,20 +166,33 @@ attn.kernel @huge heads(1) dim(64) q(bf16) kv(bf16) {
   }
 }
 // CHECK-LABEL: tile.kernel @attn.forward.param
-// CHECK: arith.constant 1.250000e-01 : f32
 // CHECK: %[[FACTOR:.*]] = arith.divf
 // CHECK-NEXT: arith.mulf %{{.*}}, %[[FACTOR]] : f32
 // CHECK-NEXT: %[[TANH:.*]] = math.tanh
-// CHECK-NEXT: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
-// CHECK-NEXT: %[[CAP:.*]] = arith.mulf %{{.*}}, %[[LOG2E]] : f32
-// CHECK-NEXT: arith.mulf %[[CAP]], %[[TANH]] : f32
+// CHECK-NEXT: arith.mulf %{{.*}}, %[[TANH]] : f32
+// CHECK-NEXT: tile.yield
 // CHECK: tile.row_max
+// CHECK: tile.map {{.*}} -> !tile.fragment
 // CHECK: %[[BELOW:.*]] = arith.subf
-// CHECK-NEXT: tile.ex2 %[[BELOW]]
+// CHECK-NEXT: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+// CHECK-NEXT: %[[POWER:.*]] = arith.mulf %[[BELOW]], %[[LOG2E]]
+// CHECK-NEXT: tile.ex2 %[[POWER]]
 // CHECK: tile.row_sum
 attn.kernel @param heads(1) dim(64) q(bf16) kv(bf16) params(%cap: f32) {
   attn.score (%s, %b, %h, %q, %k) {
     %t = attn.soft_cap %s, %cap
+    attn.yield %t : f32
+  }
+}
+
+// The scale is done apart where the factor would not be a normal number.
+// CHECK-LABEL: tile.kernel @attn.forward.largest
+// CHECK: %[[SCORE:.*]] = arith.mulf
+// CHECK: %[[FACTOR:.*]] = arith.constant 2.938735{{.*}}E-39 : f32
+// CHECK-NEXT: arith.mulf %[[SCORE]], %[[FACTOR]] : f32
+attn.kernel @largest heads(1) dim(64) q(bf16) kv(bf16) {
+  attn.score (%s, %b, %h, %q, %k) {
+    %t = attn.soft_cap %s, 0x7F7FFFFF
     attn.yield %t : f32
   }
 }
@@ -204,7 +222,7 @@ attn.kernel @biased heads(1) dim(64) q(f16) kv(f16) tables(%slopes: !attn.table<
   }
 }
 
-// What follows a cap, or takes its score twice, is in natural units, and the exponent has log2(e). So has
+// What follows a cap is in natural units, and the exponent has log2(e). So has
 // ALiBi of another score than the region's.
 // CHECK-LABEL: tile.kernel @attn.forward.cap_first
 // CHECK: arith.constant 2.000000e-02 : f32
