@@ -20,81 +20,91 @@ Value HopperSchedule::emitNumWork(OpBuilder &builder) {
   return e.min(most, size);
 }
 
-/// Contiguous keys lie behind each other. Pieces of a paged cache without live keys lie past it, so
-/// that their page table entries are never read.
+/// Page and slot of the piece of K or V that starts at key `first`. Pieces without live keys lie
+/// past the cache, so that their page table entries are never read.
 ValueRange HopperSchedule::emitPlace(OpBuilder &builder, const LoadScalars &tile, Value first) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
-  Value pages = e.pointerWord(args, core::kCudaPageTable);
-  Value noPages = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, pages,
-                                       LLVM::ZeroOp::create(builder, loc, pages.getType()));
-  auto inPages = [&](OpBuilder &b, Location) {
-    TileEmitter in(b, loc);
-    Value boxRows = in.toI32(in.word(args, core::kCudaBoxRows));
-    Value isBefore = in.cmp(Predicate::sle, in.add(first, boxRows), tile.keyBegin);
-    Value dead = in.either(in.cmp(Predicate::sge, first, tile.keyEnd), isBefore);
-    auto live = scf::IfOp::create(
-        b, loc, dead,
-        [&](OpBuilder &d, Location) {
-          TileEmitter gone(d, loc);
-          Value past = gone.toI32(gone.word(args, core::kCudaNumPages));
-          scf::YieldOp::create(d, loc, ValueRange{past, gone.i32(0)});
-        },
-        [&](OpBuilder &l, Location) {
-          TileEmitter page(l, loc);
-          Value size = page.toI32(page.word(args, core::kCudaPageSize));
-          Value stride = page.word(args, core::kCudaPageTableStride);
-          Value row = page.mul(page.toI64(tile.request), stride);
-          Value entry = page.add(row, page.toI64(page.div(first, size)));
-          Value number =
-              page.load(l.getI32Type(), page.address(pages, page.mul(entry, page.i64(4))), 4);
-          scf::YieldOp::create(l, loc, ValueRange{number, page.rem(first, size)});
-        });
-    scf::YieldOp::create(b, loc, live.getResults());
-  };
-  auto place = scf::IfOp::create(
-      builder, loc, noPages,
-      [&](OpBuilder &b, Location) {
-        TileEmitter in(b, loc);
-        scf::YieldOp::create(b, loc, ValueRange{in.i32(0), in.add(tile.kvRow, first)});
+  Value boxRows = e.toI32(e.word(args, core::kCudaBoxRows));
+  Value isBefore = e.cmp(Predicate::sle, e.add(first, boxRows), tile.keyBegin);
+  Value dead = e.either(e.cmp(Predicate::sge, first, tile.keyEnd), isBefore);
+  auto live = scf::IfOp::create(
+      builder, loc, dead,
+      [&](OpBuilder &d, Location) {
+        TileEmitter gone(d, loc);
+        Value past = gone.toI32(gone.word(args, core::kCudaNumPages));
+        scf::YieldOp::create(d, loc, ValueRange{past, gone.i32(0)});
       },
-      inPages);
-  return place.getResults();
+      [&](OpBuilder &l, Location) {
+        TileEmitter page(l, loc);
+        Value size = page.toI32(page.word(args, core::kCudaPageSize));
+        Value stride = page.word(args, core::kCudaPageTableStride);
+        Value row = page.mul(page.toI64(tile.request), stride);
+        Value entry = page.add(row, page.toI64(page.div(first, size)));
+        Value pages = page.pointerWord(args, core::kCudaPageTable);
+        Value at = page.address(pages, page.mul(entry, page.i64(4)));
+        Value number = page.load(l.getI32Type(), at, 4);
+        scf::YieldOp::create(l, loc, ValueRange{number, page.rem(first, size)});
+      });
+  return live.getResults();
 }
 
-/// One block of K or V: a box per page piece, shared by the lanes; one box by lane 0 where the box
-/// has the tile's rows.
+/// One block of K or V. Contiguous keys are a box by lane 0, which has the tile's rows; so is a
+/// page that has them. Other pages are a box a piece and column group, shared by the lanes; where
+/// the first piece of every lane lies is read before the slot is empty, as all wait for that.
 void HopperSchedule::emitLoad(OpBuilder &builder, const LoadScalars &tile, Value ring, Value map,
                               Value use, Value key) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
-  tile::AcquireOp::create(builder, loc, ring, use);
-  tile::ExpectOp::create(builder, loc, ring, use);
   Value lane = tile::ThreadIdOp::create(builder, loc, builder.getI32Type());
   Value boxRows = e.toI32(e.word(args, core::kCudaBoxRows)), size = e.i32(shape.keyTile);
-  auto emitPiece = [&](OpBuilder &b, Value first, Value at, int64_t columnGroups) {
-    TileEmitter in(b, loc);
-    ValueRange place = emitPlace(b, tile, first);
-    for (int64_t g = 0; g < columnGroups; ++g)
-      tile::CopyOp::create(b, loc, map, place[1], in.i32(g), tile.kvHead, place[0], ring, use, at);
+  auto emitBegin = [&](OpBuilder &b) {
+    tile::AcquireOp::create(b, loc, ring, use);
+    tile::ExpectOp::create(b, loc, ring, use);
+  };
+  auto emitBox = [&](OpBuilder &b, ValueRange place, Value columnGroup, Value at) {
+    tile::CopyOp::create(b, loc, map, place[1], columnGroup, tile.kvHead, place[0], ring, use, at);
   };
   auto emitPieces = [&](OpBuilder &b, Location) {
     TileEmitter in(b, loc);
-    auto body = [&](OpBuilder &l, Location, Value at, ValueRange) {
-      emitPiece(l, TileEmitter(l, loc).add(key, at), at, shape.dim / 64);
-      scf::YieldOp::create(l, loc);
-    };
-    Value step = in.mul(boxRows, in.i32(32));
-    scf::ForOp::create(b, loc, in.mul(lane, boxRows), size, step, ValueRange{}, body);
+    Value own = in.mul(lane, boxRows), step = in.mul(boxRows, in.i32(32));
+    Value first = in.add(key, own);
+    SmallVector<Value> place(emitPlace(b, tile, first));
+    emitBegin(b);
+    scf::ForOp::create(
+        b, loc, own, size, step, place, [&](OpBuilder &l, Location, Value at, ValueRange carried) {
+          TileEmitter piece(l, loc);
+          for (int64_t g = 0; g < shape.dim / 64; ++g)
+            emitBox(l, carried, piece.i32(g), at);
+          Value next = piece.add(at, step);
+          auto following = scf::IfOp::create(
+              l, loc, piece.cmp(Predicate::slt, next, size),
+              [&](OpBuilder &more, Location) {
+                Value nextKey = TileEmitter(more, loc).add(key, next);
+                scf::YieldOp::create(more, loc, emitPlace(more, tile, nextKey));
+              },
+              [&](OpBuilder &last, Location) { scf::YieldOp::create(last, loc, carried); });
+          scf::YieldOp::create(l, loc, following.getResults());
+        });
     scf::YieldOp::create(b, loc);
   };
   auto emitWhole = [&](OpBuilder &b, Location) {
     TileEmitter in(b, loc);
-    scf::IfOp::create(b, loc, in.cmp(Predicate::eq, lane, in.i32(0)),
-                      [&](OpBuilder &first, Location) {
-                        emitPiece(first, key, TileEmitter(first, loc).i32(0), 1);
-                        scf::YieldOp::create(first, loc);
-                      });
+    Value pages = in.word(args, core::kCudaPageTable), zero = in.i32(0);
+    auto place = scf::IfOp::create(
+        b, loc, in.cmp(Predicate::eq, pages, in.i64(0)),
+        [&](OpBuilder &row, Location) {
+          Value at = TileEmitter(row, loc).add(tile.kvRow, key);
+          scf::YieldOp::create(row, loc, ValueRange{zero, at});
+        },
+        [&](OpBuilder &page, Location) {
+          scf::YieldOp::create(page, loc, emitPlace(page, tile, key));
+        });
+    emitBegin(b);
+    scf::IfOp::create(b, loc, in.cmp(Predicate::eq, lane, zero), [&](OpBuilder &first, Location) {
+      emitBox(first, place.getResults(), zero, zero);
+      scf::YieldOp::create(first, loc);
+    });
     scf::YieldOp::create(b, loc);
   };
   scf::IfOp::create(builder, loc, e.cmp(Predicate::eq, boxRows, size), emitWhole, emitPieces);
