@@ -263,6 +263,18 @@ def Tile_PopOp : Tile_QueueSlotOp<"pop", Tile_Taking> {
   let description = "Example: `tile.pop %queue[%it] : !tile.queue<2 x 19>`";
 }
 
+def Tile_FromLaneOp : Tile_Op<"from_lane", [Tile_Loading, SameOperandsAndResultType]> {
+  let summary = "Producer, loader: the value that a lane has, in every lane.";
+  let description = [{
+    All lanes take part, and the number of the lane (0 to 31) is the same in all of them.
+
+    Example: `%b = tile.from_lane %lane of %a : i32`
+  }];
+  let arguments = (ins I32:$lane, I32:$value);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$lane `of` $value attr-dict `:` type($result)";
+}
+
 def Tile_ClaimOp : Tile_Op<"claim", [Tile_InProducer]> {
   let summary = "Producer: takes the next number of a counter in global memory.";
   let description = [{

@@ -34,8 +34,10 @@ static const TileShapeInfo *checkKernel(KernelOp kernel, const MaskForm &form,
     return nullptr;
   }
   ElementWork work = ElementWork::Bits;
-  if (kernel.getScore())
-    work = ElementWork::Score;
+  if (kernel.getScore()) {
+    const ScoreForm score = ScoreForm::get(kernel);
+    work = score.shift && score.takesProduct ? ElementWork::Capped : ElementWork::Score;
+  }
   if (!form.isRuns)
     work = ElementWork::Predicate;
   const TileShapeInfo *shape = target.findShape(kernel.getDim(), work, form.getShape());

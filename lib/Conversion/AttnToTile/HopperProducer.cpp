@@ -49,43 +49,59 @@ ValueRange HopperSchedule::emitPlace(OpBuilder &builder, const LoadScalars &tile
   return live.getResults();
 }
 
-/// One block of K or V. Contiguous keys are a box by lane 0, which has the tile's rows; so is a
-/// page that has them. Other pages are a box a piece and column group, shared by the lanes; where
-/// the first piece of every lane lies is read before the slot is empty, as all wait for that.
+/// One block of K or V, by lane 0. Contiguous keys are a box, which has the tile's rows; so is a
+/// page that has them. Other pages are a box a piece and column group: the lanes find out where 32
+/// pieces lie, before the slot is empty, as all wait for that. One lane issues their boxes:
+/// coordinates that are the same in all lanes go to the copy engine at three times the rate of
+/// those of a lane.
 void HopperSchedule::emitLoad(OpBuilder &builder, const LoadScalars &tile, Value ring, Value map,
                               Value use, Value key) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
   Value lane = tile::ThreadIdOp::create(builder, loc, builder.getI32Type());
+  Value isFirst = e.cmp(Predicate::eq, lane, e.i32(0));
   Value boxRows = e.toI32(e.word(args, core::kCudaBoxRows)), size = e.i32(shape.keyTile);
   auto emitBegin = [&](OpBuilder &b) {
     tile::AcquireOp::create(b, loc, ring, use);
     tile::ExpectOp::create(b, loc, ring, use);
   };
-  auto emitBox = [&](OpBuilder &b, ValueRange place, Value columnGroup, Value at) {
-    tile::CopyOp::create(b, loc, map, place[1], columnGroup, tile.kvHead, place[0], ring, use, at);
+  auto emitBoxes = [&](OpBuilder &b, ValueRange place, Value at, int64_t columnGroups) {
+    scf::IfOp::create(b, loc, isFirst, [&](OpBuilder &first, Location) {
+      TileEmitter in(first, loc);
+      for (int64_t g = 0; g < columnGroups; ++g)
+        tile::CopyOp::create(first, loc, map, place[1], in.i32(g), tile.kvHead, place[0], ring, use,
+                             at);
+      scf::YieldOp::create(first, loc);
+    });
   };
   auto emitPieces = [&](OpBuilder &b, Location) {
     TileEmitter in(b, loc);
-    Value own = in.mul(lane, boxRows), step = in.mul(boxRows, in.i32(32));
-    Value first = in.add(key, own);
-    SmallVector<Value> place(emitPlace(b, tile, first));
+    Value ofLane = in.mul(lane, boxRows), step = in.mul(boxRows, in.i32(32));
+    SmallVector<Value> places(emitPlace(b, tile, in.add(key, ofLane)));
     emitBegin(b);
-    scf::ForOp::create(
-        b, loc, own, size, step, place, [&](OpBuilder &l, Location, Value at, ValueRange carried) {
-          TileEmitter piece(l, loc);
-          for (int64_t g = 0; g < shape.dim / 64; ++g)
-            emitBox(l, carried, piece.i32(g), at);
-          Value next = piece.add(at, step);
-          auto following = scf::IfOp::create(
-              l, loc, piece.cmp(Predicate::slt, next, size),
-              [&](OpBuilder &more, Location) {
-                Value nextKey = TileEmitter(more, loc).add(key, next);
-                scf::YieldOp::create(more, loc, emitPlace(more, tile, nextKey));
-              },
-              [&](OpBuilder &last, Location) { scf::YieldOp::create(last, loc, carried); });
-          scf::YieldOp::create(l, loc, following.getResults());
-        });
+    auto emitRound = [&](OpBuilder &round, Location, Value begin, ValueRange carried) {
+      TileEmitter r(round, loc);
+      Value next = r.add(begin, step);
+      scf::ForOp::create(round, loc, begin, r.min(next, size), boxRows, r.i32(0),
+                         [&](OpBuilder &l, Location, Value at, ValueRange from) {
+                           SmallVector<Value> place;
+                           for (Value word : carried)
+                             place.push_back(tile::FromLaneOp::create(l, loc, from[0], word));
+                           emitBoxes(l, place, at, shape.dim / 64);
+                           TileEmitter piece(l, loc);
+                           scf::YieldOp::create(l, loc, piece.add(from[0], piece.i32(1)));
+                         });
+      auto following = scf::IfOp::create(
+          round, loc, r.cmp(Predicate::slt, next, size),
+          [&](OpBuilder &more, Location) {
+            TileEmitter m(more, loc);
+            Value first = m.add(m.add(key, next), ofLane);
+            scf::YieldOp::create(more, loc, emitPlace(more, tile, first));
+          },
+          [&](OpBuilder &last, Location) { scf::YieldOp::create(last, loc, carried); });
+      scf::YieldOp::create(round, loc, following.getResults());
+    };
+    scf::ForOp::create(b, loc, in.i32(0), size, step, places, emitRound);
     scf::YieldOp::create(b, loc);
   };
   auto emitWhole = [&](OpBuilder &b, Location) {
@@ -101,10 +117,7 @@ void HopperSchedule::emitLoad(OpBuilder &builder, const LoadScalars &tile, Value
           scf::YieldOp::create(page, loc, emitPlace(page, tile, key));
         });
     emitBegin(b);
-    scf::IfOp::create(b, loc, in.cmp(Predicate::eq, lane, zero), [&](OpBuilder &first, Location) {
-      emitBox(first, place.getResults(), zero, zero);
-      scf::YieldOp::create(first, loc);
-    });
+    emitBoxes(b, place.getResults(), zero, 1);
     scf::YieldOp::create(b, loc);
   };
   scf::IfOp::create(builder, loc, e.cmp(Predicate::eq, boxRows, size), emitWhole, emitPieces);

@@ -114,7 +114,7 @@ Value Emitter::shuffle(Value a, Value lane, bool isXor) {
 }
 
 Value Emitter::shuffleXor(Value a, int64_t mask) { return shuffle(a, i32(mask), true); }
-Value Emitter::shuffleFirst(Value a) { return shuffle(a, i32(0), false); }
+Value Emitter::shuffleFrom(Value a, Value lane) { return shuffle(a, lane, false); }
 
 void Emitter::barrier(Value id, Value threads) {
   NVVM::BarrierOp::create(builder, loc, Type(), id, threads, NVVM::BarrierReductionAttr(), Value());

@@ -89,7 +89,8 @@ public:
 
   /// The value of lane (own xor `mask`), f32 or i32. All lanes of the warp.
   mlir::Value shuffleXor(mlir::Value a, int64_t mask);
-  mlir::Value shuffleFirst(mlir::Value a);
+  /// That of `lane`, the same in all lanes.
+  mlir::Value shuffleFrom(mlir::Value a, mlir::Value lane);
   /// A pointer to global memory in its address space.
   mlir::Value toGlobal(mlir::Value pointer);
   /// bar.sync: named barrier `id` of `threads` threads.

@@ -94,6 +94,11 @@ void KernelLowering::emitPop(PopOp op) {
   arriveByFirstLane(barrierOf(queue.at.empty, slot.stage));
 }
 
+void KernelLowering::emitFromLane(FromLaneOp op) {
+  Value value = lookupOne(op.getValue()), from = lookupOne(op.getLane());
+  bind(op.getResult(), {e.shuffleFrom(value, from)});
+}
+
 void KernelLowering::emitClaim(ClaimOp op) {
   Type i32 = e.getBuilder().getI32Type();
   Value last = e.sub(lookupOne(op.getTotal()), e.i32(1));
@@ -105,7 +110,7 @@ void KernelLowering::emitClaim(ClaimOp op) {
                  "setp.eq.and.u32 Q, $0, $3, P;\n"
                  "@Q st.relaxed.gpu.global.u32 [$1], 0;\n}",
                  "=&r,l,r,r", {e.toGlobal(lookupOne(op.getCounter())), lane, last}, {i32})[0];
-  bind(op, {e.shuffleFirst(number)});
+  bind(op, {e.shuffleFrom(number, e.i32(0))});
 }
 
 //===----------------------------------------------------------------------===//

@@ -97,7 +97,7 @@ void KernelLowering::emitEntry() {
   Type i32 = e.getBuilder().getI32Type();
   threadInCta = e.emit<NVVM::ThreadIdXOp>(i32);
   lane = e.bitAnd(threadInCta, e.i32(31));
-  warpInCta = e.shuffleFirst(e.lshr(threadInCta, e.i32(5)));
+  warpInCta = e.shuffleFrom(e.lshr(threadInCta, e.i32(5)), e.i32(0));
   Block *init = e.newBlock(), *ready = e.newBlock();
   e.branchIf(e.cmp(IntPredicate::eq, threadInCta, e.i32(0)), init, ready);
   e.enter(init);

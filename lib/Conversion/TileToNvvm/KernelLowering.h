@@ -119,6 +119,7 @@ private:
   void emitPop(PopOp op);
   /// The rows of a stage.
   SharedAddress rowsOf(const Queue &queue, mlir::Value stage);
+  void emitFromLane(FromLaneOp op);
   void emitClaim(ClaimOp op);
   void emitAwaitTurn();
   void emitPassTurn(mlir::Value from);
