@@ -140,6 +140,15 @@ HopperSchedule::emitStretch(OpBuilder &builder, Value entryNumber, const EntrySc
   Location loc = getLoc();
   TileEmitter e(builder, loc);
   Value scores = emitFirstScores(builder, entry, state);
+  if (shape.queryInRegisters) {
+    // The first product has used the registers, so Q was read.
+    Value isFirst = e.cmp(Predicate::eq, state.qReleased, e.bit(false));
+    scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &b, Location) {
+      tile::ReleaseOp::create(b, loc, ringQ, qUse);
+      scf::YieldOp::create(b, loc);
+    });
+    state.qReleased = e.bit(true);
+  }
   Softmax first = emitSoftmax(builder, scores, state);
   Value weights = toWeights(builder, first.weights);
   if (first.factor) {
@@ -247,7 +256,6 @@ HopperSchedule::emitEntries(OpBuilder &builder, State state) {
     auto type = tile::FragmentType::get(builder.getContext(), core::kGroupRows, shape.dim,
                                         kernel.getQType(), tile::FragmentLayout::Operand);
     qOperand = tile::LoadOperandOp::create(builder, loc, type, ringQ, qUse);
-    tile::ReleaseOp::create(builder, loc, ringQ, qUse);
   }
 
   // Rows without keys: O is 0 and the log-sum-exp -inf. Carried: entry number, these, the state.
@@ -288,13 +296,13 @@ HopperSchedule::emitEntries(OpBuilder &builder, State state) {
         scf::YieldOp::create(b, loc, done.getResults());
       });
   State end = unpackState(loop.getResults().drop_front(kHead));
-  if (!shape.queryInRegisters) {
-    Value isLate = e.cmp(Predicate::eq, end.qReleased, e.bit(false));
-    scf::IfOp::create(builder, loc, isLate, [&](OpBuilder &b, Location) {
-      tile::ReleaseOp::create(b, loc, ringQ, qUse);
-      scf::YieldOp::create(b, loc);
-    });
-  }
+  Value isLate = e.cmp(Predicate::eq, end.qReleased, e.bit(false));
+  scf::IfOp::create(builder, loc, isLate, [&](OpBuilder &b, Location) {
+    if (shape.queryInRegisters)
+      tile::FenceOp::create(b, loc);
+    tile::ReleaseOp::create(b, loc, ringQ, qUse);
+    scf::YieldOp::create(b, loc);
+  });
   return {end, {loop.getResult(1), loop.getResult(2)}};
 }
 

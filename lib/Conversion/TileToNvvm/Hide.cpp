@@ -66,7 +66,7 @@ void KernelLowering::emitZeroRows(const Ring &ring, Value stage, function_ref<Va
     e.enter(after);
   }
   // PTX ISA, async proxy: wgmma reads shared memory through it, the stores above do not write so.
-  e.assembly("fence.proxy.async.shared::cta;", "", {}, {});
+  emitFence();
   meet();
 }
 

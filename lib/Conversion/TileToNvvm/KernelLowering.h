@@ -106,6 +106,7 @@ private:
   void emitCopy(CopyOp op);
   void emitWait(WaitOp op);
   void emitRelease(ReleaseOp op);
+  void emitFence();
   void emitLoadOperand(LoadOperandOp op);
   void emitMmaShared(MmaSharedOp op);
   void emitMmaOperand(MmaOperandOp op);

@@ -84,6 +84,11 @@ void KernelLowering::emitWait(WaitOp op) {
   e.waitParity(barrierOf(ring.at.full, slot.stage), slot.parity);
 }
 
+/// PTX ISA, async proxy: between what is read or written without it and copies.
+void KernelLowering::emitFence() {
+  e.assembly("fence.proxy.async.shared::cta;", "", {}, {});
+}
+
 void KernelLowering::emitRelease(ReleaseOp op) {
   const Ring &ring = ringOf(op.getRing());
   Slot slot = slotOf(ring.type.getStages(), lookupOne(op.getUse()));

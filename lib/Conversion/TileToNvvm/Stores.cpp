@@ -82,7 +82,7 @@ void KernelLowering::emitStoreBox(StoreBoxOp op) {
                  {matrixAddress(place, step), v[0], v[1], v[2], v[3]}, {});
     }
     // PTX ISA, async proxy: the copies read what was stored without it.
-    e.assembly("fence.proxy.async.shared::cta;", "", {}, {});
+    emitFence();
     emitMeetGroup();
     std::string text = "{\n.reg .pred P;\nsetp.eq.u32 P, $5, 0;\n";
     for (int64_t columnGroup = 0; columnGroup < columns / 64; ++columnGroup)

@@ -24,10 +24,17 @@
 // CHECK: } else {
 // CHECK: tile.push {{.*}} and %{{.*}} rows of %{{.*}} to %[[N]]
 // CHECK: tile.acquire %[[Q]]
+// A box of all rows, or pieces of pages: the lanes find out where they lie before the slot is empty, one copies.
 // CHECK: tile.acquire %[[K]]
 // CHECK-NEXT: tile.expect %[[K]]
 // CHECK: tile.copy
-// CHECK-NOT: tile.acquire
+// CHECK-NOT: tile.copy
+// CHECK: llvm.load
+// CHECK: tile.acquire %[[K]]
+// CHECK-NEXT: tile.expect %[[K]]
+// CHECK-COUNT-2: tile.from_lane
+// CHECK-COUNT-2: tile.copy
+// CHECK-NOT: tile.acquire %[[V]]
 // CHECK: tile.claim
 // CHECK: tile.push {{.*}} and %{{.*}} rows of %{{.*}} to %[[N]]
 // CHECK: tile.loader
@@ -37,15 +44,15 @@
 // CHECK: tile.acquire %[[V]]
 // CHECK-NEXT: tile.expect %[[V]]
 // CHECK: tile.copy
-// CHECK-NOT: tile.acquire
+// CHECK-NOT: tile.acquire %[[K]]
 // CHECK: tile.pop %[[N]]
 // CHECK: tile.consumers groups(2) registers(240)
 // CHECK: tile.front %[[N]]
 // CHECK-COUNT-3: tile.read %{{.*}} of %[[N]]
-// Q goes into registers, and its slot back.
+// Q goes into registers; its slot is not handed back before a product has used them.
 // CHECK: tile.wait %[[Q]]
 // CHECK: %[[F:.*]] = tile.load_operand %[[Q]]
-// CHECK-NEXT: tile.release %[[Q]]
+// CHECK-NOT: tile.release %[[Q]]
 // Entries are in the queue, but for those past the 16th.
 // CHECK: %[[C16:.*]] = arith.constant 16 : i32
 // CHECK: %[[INQUEUE:.*]] = arith.cmpi slt, %{{.*}}, %[[C16]] : i32
@@ -60,7 +67,9 @@
 // CHECK-NEXT: tile.release %[[V]]
 // The first block of a stretch.
 // CHECK: tile.mma_operand %[[F]], %[[K]]
+// CHECK: tile.wait_mma 0
 // CHECK: tile.range_bits
+// CHECK: tile.release %[[Q]]
 // The full loop: S is issued, then O; S is waited for alone; no bits.
 // CHECK: tile.mma_operand %[[F]], %[[K]]
 // CHECK: tile.mma_register

@@ -62,6 +62,8 @@ tile.kernel @all words(15) {
     %a, %b, %c, %d = tile.read %lane of %n[%lane] : !tile.queue<2 x 4>
     // CHECK: tile.acquire %[[K]][%{{.*}}] : <3 x 128x64xbf16>
     tile.acquire %k[%a] : !ring
+    // CHECK: tile.from_lane %{{.*}} of %[[WARPLANE]] : i32
+    %e = tile.from_lane %a of %lane : i32
     // CHECK: tile.pop %[[N]][%[[WARPLANE]]] : <2 x 4>
     tile.pop %n[%lane] : !tile.queue<2 x 4>
   }
@@ -154,6 +156,8 @@ tile.kernel @all words(15) {
     %o1 = tile.wait_mma 1, %op : !tile.pending<!out>
     // CHECK: tile.release %[[K]][%[[GROUP]]] : <3 x 128x64xbf16>
     tile.release %k[%group] : !ring
+    // CHECK: tile.fence
+    tile.fence
     // CHECK: tile.store %[[O1]], %{{.*}}, %{{.*}}, %{{.*}} : <64x64xf32, acc>, !llvm.ptr as bf16
     tile.store %o1, %args, %stride, %i : !out, !llvm.ptr as bf16
     // CHECK: tile.store_box %[[O1]] to %{{.*}}[%{{.*}}, %[[GROUP]]] columns(64) : <64x64xf32, acc> as bf16
