@@ -38,8 +38,8 @@ using namespace attn;
 // up to 1 % (4 % without turns). Predicates spill with 128 keys, so they get 64.
 //
 // Soft caps without a maximum are bound by two special functions an element, which three warpgroups
-// with few keys spread best: 128 causal, median and least of attn-run --tune, 3 x 80 1.927 and 1.873
-// ms, 3 x 64 2.00 and 1.85, 2 x 80 1.930 and 1.921; 2 x 128 1.958 / 2.20.
+// with few keys spread best: 128 causal, median and least of attn-run --tune, 3 x 80 1.927
+// and 1.873 ms, 3 x 64 2.00 and 1.85, 2 x 80 1.930 and 1.921; 2 x 128 1.958 / 2.20.
 //
 // 256: 64 keys are 1 to 4 % ahead of 80 for windows and ranges (before), and leave room for O:
 // dense at 1024 tokens 0.207 -> 0.189 ms, at 16384 2.656 -> 2.655. A slack of 2^8 instead of 0:

@@ -85,9 +85,7 @@ void KernelLowering::emitWait(WaitOp op) {
 }
 
 /// PTX ISA, async proxy: between what is read or written without it and copies.
-void KernelLowering::emitFence() {
-  e.assembly("fence.proxy.async.shared::cta;", "", {}, {});
-}
+void KernelLowering::emitFence() { e.assembly("fence.proxy.async.shared::cta;", "", {}, {}); }
 
 void KernelLowering::emitRelease(ReleaseOp op) {
   const Ring &ring = ringOf(op.getRing());
