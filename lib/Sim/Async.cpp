@@ -184,6 +184,7 @@ void Cta::startLoad(Copy copy, Warp &warp, const Instr &in, Cta &to, uint32_t ba
     // This CTA must not end before it is read.
     remoteUses[{self.agent, -1}] = {self.time, &warp, in.line, 0};
   }
+  to.checkLoads(warp, self, copy.offset, copy.bytes);
   to.shadow.begin(self, warp.clock, warp.proxy);
   to.shadow.write(*this, copy.offset, copy.bytes);
   issue(std::move(copy));

@@ -128,6 +128,7 @@ static void fenceInits(Cta &cta, const Warp &warp) {
 // "Proxy-preserved base causality order": a proxy fence anywhere on the path from the write to the
 // asynchronous access will do, so it covers all that happens before it.
 bool attn::sim::executeProxyFence(Cta &cta, Warp &warp, const Instr &, uint32_t) {
+  cta.fenceLoads(warp);
   warp.proxy.join(warp.clock);
   fenceInits(cta, warp);
   warp.tick();

@@ -124,6 +124,7 @@ Cta::Cta(Cluster &cluster, uint32_t rank)
     warp.flightUse.resize(program.numRegisters);
     warp.touched.resize(program.numRegisters);
     warp.touchedLine.resize(program.numRegisters);
+    warp.loadTags.resize(program.numLoadRegisters);
     for (const SpecialRegister &which : program.specials) {
       if (which.id == Special::ExplicitCluster)
         *warp.words(which.offset) = grid.explicitCluster ? ~0u : 0;
@@ -268,6 +269,8 @@ void Cta::runWarp(Warp &warp, uint64_t limit) {
         break;
       if (together && in.touchCount && in.run != executeWgmma)
         touch(warp, in);
+      if (together && in.loadTouches && warp.loadsUnderWay)
+        useLoads(warp, in);
       if (!together || !in.run(*this, warp, in, active)) {
         if (active != mask)
           stay(warp, mask, active);

@@ -133,6 +133,7 @@ Program Decoder::run() {
   layoutRegisters();
   layoutVariables();
   findProducts();
+  findLoads();
   program.code.reserve(kernel.instructions.size() + 1);
   for (const PtxInstruction &from : kernel.instructions)
     instruction(from);
@@ -176,6 +177,65 @@ void Decoder::recordTouches(const PtxInstruction &from, Instr &in) {
   in.touchCount = static_cast<uint32_t>(program.touches.size()) - in.touchBegin;
 }
 
+static bool mayLoadShared(const PtxInstruction &from) {
+  if (from.opcode != "ld" && from.opcode != "ldu")
+    return from.opcode == "ldmatrix";
+  for (const std::string &m : from.modifiers)
+    if (m == "global" || m == "const" || m == "local" || m == "param" || m == "param::entry")
+      return false;
+  return true;
+}
+
+/// Numbers the registers that loads of shared memory write, and those that moves copy them to.
+void Decoder::findLoads() {
+  auto add = [&](const PtxOperand &to) {
+    std::set<int32_t> numbers;
+    collect(to, numbers);
+    bool isNew = false;
+    for (int32_t number : numbers)
+      isNew |= loaded.emplace(number, static_cast<int32_t>(loaded.size())).second;
+    return isNew;
+  };
+  for (const PtxInstruction &from : kernel.instructions)
+    if (mayLoadShared(from) && !from.operands.empty())
+      add(from.operands[0]);
+  for (bool more = !loaded.empty(); more;) {
+    more = false;
+    for (const PtxInstruction &from : kernel.instructions) {
+      if (from.opcode != "mov" || from.operands.size() != 2)
+        continue;
+      std::set<int32_t> numbers;
+      collect(from.operands[1], numbers);
+      for (int32_t number : numbers)
+        if (loaded.count(number))
+          more |= add(from.operands[0]);
+    }
+  }
+  program.numLoadRegisters = static_cast<uint32_t>(loaded.size());
+}
+
+void Decoder::recordLoads(const PtxInstruction &from, Instr &in) {
+  in.move = from.opcode == "mov";
+  in.loadBegin = static_cast<uint32_t>(program.loadTouches.size());
+  auto append = [&](size_t begin, size_t end) {
+    std::set<int32_t> numbers;
+    for (size_t i = begin; i < std::min(end, from.operands.size()); ++i)
+      collect(from.operands[i], numbers);
+    for (int32_t number : numbers)
+      if (auto found = loaded.find(number); found != loaded.end())
+        program.loadTouches.push_back(found->second);
+    return static_cast<uint32_t>(program.loadTouches.size()) - in.loadBegin;
+  };
+  // Where the first operand is no address it is what comes out, but for these.
+  const bool reads = from.opcode == "wgmma" || from.opcode == "bar" || from.opcode == "barrier" ||
+                     from.opcode == "nanosleep";
+  const bool writes =
+      !reads && !from.operands.empty() && from.operands[0].kind != PtxOperand::Kind::Memory;
+  if (writes)
+    in.loadWrites = append(0, 1);
+  in.loadTouches = append(writes, from.operands.size());
+}
+
 void Decoder::instruction(const PtxInstruction &from) {
   Instr in;
   in.line = from.line;
@@ -189,6 +249,7 @@ void Decoder::instruction(const PtxInstruction &from) {
   if (problem.empty() && !in.run && in.flow == Flow::Next)
     fail("unknown instruction");
   recordTouches(from, in);
+  recordLoads(from, in);
   program.code.push_back(in);
   if (problem.empty())
     return;

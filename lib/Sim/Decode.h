@@ -32,9 +32,11 @@ private:
   void layoutRegisters();
   void layoutVariables();
   void findProducts();
+  void findLoads();
   void instruction(const PtxInstruction &from);
   void dispatch(const PtxInstruction &from, Instr &in);
   void recordTouches(const PtxInstruction &from, Instr &in);
+  void recordLoads(const PtxInstruction &from, Instr &in);
 
   // Kinds of instructions.
   void alu(const PtxInstruction &from, Instr &in);
@@ -96,6 +98,7 @@ private:
   std::map<std::string, int32_t> specialAt;
   std::map<std::string, Symbol> symbols;
   std::map<int32_t, int32_t> tracked; ///< registers of products, numbered
+  std::map<int32_t, int32_t> loaded;  ///< those of loads of shared memory, and of moves from them
 };
 
 /// Modifiers of an instruction, taken one after the other.

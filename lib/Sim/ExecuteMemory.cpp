@@ -172,6 +172,7 @@ bool attn::sim::executeLoad(Cta &cta, Warp &warp, const Instr &in, uint32_t mask
       from[lane] = access.at(lane, bytes, bytes, false);
   access.synchronise(true, false);
   access.watchReads(bytes);
+  cta.beginLoad(warp, in, access, bytes);
   const int32_t *list = &cta.program.lists[in.listBegin];
   for (uint32_t e = 0; e < in.listCount; ++e)
     for (int lane = 0; lane < 32; ++lane)
@@ -224,6 +225,7 @@ bool attn::sim::executeLoadMatrix(Cta &cta, Warp &warp, const Instr &in, uint32_
   for (uint32_t lane = 0; lane < 8 * in.listCount; ++lane)
     rows[lane] = access.at(lane, 16, 16, false);
   access.watchReads(16);
+  cta.beginLoad(warp, in, access, 16);
   for (uint32_t e = 0; e < in.listCount; ++e) {
     const int32_t to = cta.program.lists[in.listBegin + e];
     for (int lane = 0; lane < 32 && to != kNoOperand; ++lane)

@@ -58,6 +58,31 @@ struct BulkOp {
   uint32_t group; ///< of the lane, from 1; 0: not committed
 };
 
+/// A load of shared memory whose registers nobody has used: when it reads is not known yet.
+struct SharedLoad {
+  uint64_t serial = 0;    ///< of the warp; 0: none is here
+  uint32_t registers = 0; ///< that hold what it read
+  uint32_t lanes = 0;     ///< that read
+  uint32_t time = 0;      ///< of the warp, when it was issued
+  uint32_t fenced = 0;    ///< at its first proxy fence since, 0: none
+  int32_t line = 0;
+  uint32_t bytes = 0; ///< a lane
+  uint32_t addresses[32];
+  Cta *owners[32];
+  /// A copy that may have come first: a fault once the registers are used.
+  Cta *copier = nullptr;
+  Access copy;
+  uint32_t copied = 0; ///< its first byte that was to be read
+};
+
+/// Where what a register holds comes from.
+struct LoadTag {
+  uint32_t load = 0;   ///< its place among the warp's
+  uint64_t serial = 0; ///< 0: from elsewhere
+};
+
+struct MemoryAccess;
+
 struct Warp {
   enum class Wait : uint8_t { None, Named, Products, Registers };
   /// What parked lanes wait for.
@@ -104,6 +129,11 @@ struct Warp {
   uint64_t now = 1, wgmmaFence = 0;
   std::vector<uint64_t> touched; ///< a register: last time a plain instruction used it
   std::vector<int32_t> touchedLine;
+
+  std::vector<SharedLoad> loads; ///< as many as were ever under way together
+  std::vector<LoadTag> loadTags; ///< a register that holds what a load read
+  uint32_t loadsUnderWay = 0;
+  uint64_t lastLoad = 0; ///< serial
 
   int32_t lastCopyLine = 0;
   uint32_t bulkIssued = 0;
@@ -352,6 +382,14 @@ struct Cta {
   bool productReady(const Warp &warp) const; ///< the oldest one
   void runProduct(Warp &warp);
   void issuedProduct(Warp &warp);
+
+  // Loads of shared memory under way (SharedLoads.cpp).
+  void beginLoad(Warp &warp, const Instr &in, const MemoryAccess &access, uint32_t bytes);
+  void useLoads(Warp &warp, const Instr &in);
+  void useLoad(Warp &warp, SharedLoad &load);
+  void fenceLoads(Warp &warp);
+  /// Loads that a copy of `by` into this CTA may come before.
+  void checkLoads(const Warp &by, const Access &copy, uint32_t offset, uint32_t bytes);
 
   // Memory.
   /// Shared memory of the cluster at an address of a space.

@@ -64,6 +64,9 @@ struct Instr {
   Address signal; ///< of copies: the mbarrier
   uint32_t listBegin = 0, listCount = 0;   ///< operands in Program::lists
   uint32_t touchBegin = 0, touchCount = 0; ///< in Program::touches
+  /// In Program::loadTouches: first the `loadWrites` registers that it writes, then those it reads.
+  uint32_t loadBegin = 0, loadTouches = 0, loadWrites = 0;
+  bool move = false; ///< of registers: ptxas makes no instruction of it
 };
 
 /// Shape and operands of a product.
@@ -89,6 +92,9 @@ struct Program {
   std::vector<int32_t> lists;
   /// Numbers of the registers of wgmma operands that an instruction touches.
   std::vector<int32_t> touches;
+  /// Numbers of the registers that hold what a load of shared memory read.
+  std::vector<int32_t> loadTouches;
+  uint32_t numLoadRegisters = 0;
   std::vector<WgmmaShape> shapes;
   std::vector<uint8_t> constants;
   /// Those that are addresses in shared memory: offset, whether of 8 bytes.

@@ -21,6 +21,8 @@ const char *attn::sim::toString(Report::Kind kind) {
     return "read-before-complete";
   case ReportKind::OverwriteWhileRead:
     return "overwrite-while-read";
+  case ReportKind::LoadInFlight:
+    return "load-in-flight";
   case ReportKind::RegisterInFlight:
     return "register-in-flight";
   case ReportKind::MissingProxyFence:

@@ -19,6 +19,7 @@ static const char *noun(const Access &access, bool write) {
     return "the bulk store";
   case What::Object:
     return "the mbarrier";
+  case What::Loaded:
   case What::Plain:
     return write ? "the store" : "the load";
   }
@@ -37,6 +38,7 @@ static const char *missing(const Access &access, bool sameCta) {
   case What::BulkStore:
     return "no cp.async.bulk.wait_group of that warp is between";
   case What::Object:
+  case What::Loaded:
   case What::Plain:
     return sameCta ? "no barrier orders the two"
                    : "no barrier of cluster scope (.release.cluster and .acquire.cluster) orders "
@@ -115,7 +117,8 @@ uint32_t Shadow::with(uint32_t id, bool keepOrdered) {
       return id;
   std::vector<Access> result;
   for (const Access &access : old)
-    if (access.agent != self.agent && (keepOrdered || !ordered(access)))
+    if ((access.agent != self.agent || (keepOrdered && access.what != self.what)) &&
+        (keepOrdered || !ordered(access)))
       result.push_back(access);
   result.push_back(self);
   sets.push_back(std::move(result));
@@ -161,7 +164,7 @@ void Shadow::checkWriters(Cta &cta, Mode mode, uint32_t set, uint32_t offset) {
 
 void Shadow::checkReaders(Cta &cta, uint32_t set, uint32_t offset) {
   for (const Access &reader : sets[set]) {
-    if (ordered(reader) || (reader.strong && self.strong))
+    if (reader.what == What::Loaded || ordered(reader) || (reader.strong && self.strong))
       continue;
     const bool async = reader.asynchronous() || self.asynchronous();
     cta.report(async ? Report::Kind::OverwriteWhileRead : Report::Kind::DataRace, self.warp,
@@ -170,6 +173,20 @@ void Shadow::checkReaders(Cta &cta, uint32_t set, uint32_t offset) {
                    " may still be reading: " + missing(reader, reader.rank == self.rank));
     return;
   }
+}
+
+std::string attn::sim::lateLoadText(const Cta &cta, const Access &copy, const Access &load,
+                                    uint32_t offset) {
+  return deed(copy, true, offset) + ", which " + place(cta, load, false) +
+         " may still be reading: what orders the two comes before the first use of its registers, "
+         "and that warp runs no fence.proxy.async before it";
+}
+
+void Shadow::checkLoaded(Cta &cta, uint32_t set, uint32_t offset) {
+  for (const Access &reader : sets[set])
+    if (reader.what == What::Loaded && !ordered(reader))
+      return cta.report(Report::Kind::LoadInFlight, self.warp, self.line, reader.line, offset,
+                        lateLoadText(cta, self, reader, offset));
 }
 
 Shadow::Cell Shadow::judge(Cta &cta, Mode mode, Cell before, uint32_t offset) {
@@ -181,11 +198,16 @@ Shadow::Cell Shadow::judge(Cta &cta, Mode mode, Cell before, uint32_t offset) {
       checkWriters(cta, mode, before.writers, offset);
     return {before.writers, with(before.readers, false)};
   }
+  // A load keeps what it was when it was issued, for all but copies.
+  if (mode == Late)
+    return {before.writers, with(before.readers, true)};
   if (before.writers != 0)
     checkWriters(cta, mode, before.writers, offset);
   if (mode == Same && before.writers != 0)
     return {with(before.writers, true), before.readers};
   checkReaders(cta, before.readers, offset);
+  if (self.what == What::Copy)
+    checkLoaded(cta, before.readers, offset);
   if (alone == 0)
     alone = with(0, false);
   return {alone, 0};
@@ -216,6 +238,7 @@ void Shadow::walk(Cta &cta, uint32_t offset, uint32_t bytes) {
 }
 
 void Shadow::read(Cta &cta, uint32_t offset, uint32_t bytes) { walk<Read>(cta, offset, bytes); }
+void Shadow::loaded(Cta &cta, uint32_t offset, uint32_t bytes) { walk<Late>(cta, offset, bytes); }
 void Shadow::write(Cta &cta, uint32_t offset, uint32_t bytes) { walk<Write>(cta, offset, bytes); }
 void Shadow::writeSame(Cta &cta, uint32_t offset, uint32_t bytes) {
   walk<Same>(cta, offset, bytes);

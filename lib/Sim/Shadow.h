@@ -19,6 +19,7 @@
 #include "attn/Sim/Sim.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace attn::sim {
@@ -26,7 +27,9 @@ namespace attn::sim {
 struct Cta;
 
 struct Access {
-  enum class What : uint8_t { Plain, CpAsync, Copy, Product, BulkStore, Object };
+  /// Loaded: a load that may have read as late as this, where its registers were used. That matters
+  /// to copies alone: all else comes after it in the pipe of shared memory.
+  enum class What : uint8_t { Plain, Loaded, CpAsync, Copy, Product, BulkStore, Object };
   uint32_t agent = 0;
   uint32_t time = 0; ///< the access happens before whatever knows this time of the agent
   int32_t line = 0;
@@ -57,6 +60,8 @@ public:
   /// Offsets are bytes from the start of shared memory.
   void read(Cta &cta, uint32_t offset, uint32_t bytes);
   void write(Cta &cta, uint32_t offset, uint32_t bytes);
+  /// A load that read() has seen is over.
+  void loaded(Cta &cta, uint32_t offset, uint32_t bytes);
   /// A store of the bytes that are there.
   void writeSame(Cta &cta, uint32_t offset, uint32_t bytes);
   /// Self is the last that wrote, without question.
@@ -72,13 +77,14 @@ private:
     Cell before, after;
     bool valid = false;
   };
-  enum Mode { Read, Write, Same, kNumModes };
+  enum Mode { Read, Late, Write, Same, kNumModes };
 
   template <Mode mode>
   void walk(Cta &cta, uint32_t offset, uint32_t bytes);
   Cell judge(Cta &cta, Mode mode, Cell before, uint32_t offset);
   void checkWriters(Cta &cta, Mode mode, uint32_t set, uint32_t offset);
   void checkReaders(Cta &cta, uint32_t set, uint32_t offset);
+  void checkLoaded(Cta &cta, uint32_t set, uint32_t offset);
   bool ordered(const Access &earlier) const { return clock->get(earlier.agent) >= earlier.time; }
   bool fenced(const Access &earlier) const;
   /// The set `id` with self, without what self makes superfluous.
@@ -95,6 +101,9 @@ private:
   Verdict known[kNumModes][kWays];
   int next[kNumModes] = {};
 };
+
+/// What a report says of a copy over the bytes of a load under way.
+std::string lateLoadText(const Cta &cta, const Access &copy, const Access &load, uint32_t offset);
 
 } // namespace attn::sim
 

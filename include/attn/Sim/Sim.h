@@ -60,6 +60,7 @@ struct Report {
   enum class Kind : uint8_t {
     ReadBeforeComplete, ///< of data that a copy may still be writing
     OverwriteWhileRead, ///< of a slot that an asynchronous operation may still read
+    LoadInFlight,       ///< a copy over what a load may not have read yet
     RegisterInFlight,   ///< accumulator or A register touched between wgmma and its wait
     MissingProxyFence,  ///< generic write, then asynchronous read (or the reverse) without a fence
     MissingWgmmaFence,  ///< registers written, then read by wgmma without wgmma.fence
