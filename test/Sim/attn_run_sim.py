@@ -128,8 +128,9 @@ def check(test):
                 ["--check", "--output", none], 1, r"sim: policy earliest, [1-9]\d* reports",
                 r"^attn-run: register-in-flight: line \d+: warp \d+ of CTA \d+ uses a register of the "
                 r"product of line \d+ before a wgmma\.wait_group")
+    # The first is that of pieces of pages.
     test.expect("nobody arrives", test.faulty(faults.drop_arrive, lambda f: "expect_tx" in f.what),
-                plain, ["--output", none], 1, "reports",
+                paged, ["--output", none], 1, "reports",
                 r"attn-run: deadlock: line \d+: .*waits for the mbarrier shared\+0x")
     test.expect("another mask", test.faulty(faults.mask_bit, lambda f: "bit 1 instead of 0" in f.what
                                             or "bit 2 instead of 1" in f.what), plain,
