@@ -51,9 +51,9 @@ ValueRange HopperSchedule::emitPlace(OpBuilder &builder, const LoadScalars &tile
 
 /// One block of K or V, by lane 0. Contiguous keys are a box, which has the tile's rows; so is a
 /// page that has them. Other pages are a box a piece and column group: the lanes find out where 32
-/// pieces lie, before the slot is empty, as all wait for that. One lane issues their boxes:
-/// coordinates that are the same in all lanes go to the copy engine at three times the rate of
-/// those of a lane.
+/// pieces lie, before the slot is empty, as all wait for that. One lane issues their boxes, with
+/// coordinates that are the same in all lanes: with those of each lane, a lane after the other,
+/// causal 128 in pages of 16 took 1.625 ms instead of 1.538.
 void HopperSchedule::emitLoad(OpBuilder &builder, const LoadScalars &tile, Value ring, Value map,
                               Value use, Value key) {
   Location loc = getLoc();
