@@ -217,17 +217,6 @@ def Tile_ReleaseOp : Tile_SlotOp<"release", Tile_InConsumers> {
   let description = "Example: `tile.release %ring[%it] : !tile.ring<2 x 128x64xbf16>`";
 }
 
-def Tile_FenceOp : Tile_Op<"fence", [Tile_InConsumers]> {
-  let summary = "Consumer: what the thread read from shared memory so far was read before later copies write there.";
-  let description = [{
-    A release alone does not say so of `tile.load_operand`: it may come to the barrier before the
-    values come to the registers. A product that takes them does.
-
-    Example: `tile.fence`
-  }];
-  let assemblyFormat = "attr-dict";
-}
-
 class Tile_QueueSlotOp<string mnemonic, Trait role> : Tile_Op<mnemonic, [role]> {
   let hasVerifier = 1;
   let arguments = (ins Tile_QueueType:$queue, I32:$use);

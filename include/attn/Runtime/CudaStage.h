@@ -53,7 +53,7 @@ struct CudaStageSizes {
 struct CudaPlanOptions {
   StepLimits limits;
   /// Launches may be captured into graphs and replayed for later steps. There is one device slot
-  /// then; a launch does the largest step's work list, of which what a step does not need is empty.
+  /// then; a launch has the grid of the largest step, and does the work of the step it runs in.
   bool forGraphs = false;
   /// Null: the plan allocates its memory.
   CudaWorkspace workspace;

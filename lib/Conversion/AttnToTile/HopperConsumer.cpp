@@ -298,8 +298,6 @@ HopperSchedule::emitEntries(OpBuilder &builder, State state) {
   State end = unpackState(loop.getResults().drop_front(kHead));
   Value isLate = e.cmp(Predicate::eq, end.qReleased, e.bit(false));
   scf::IfOp::create(builder, loc, isLate, [&](OpBuilder &b, Location) {
-    if (shape.queryInRegisters)
-      tile::FenceOp::create(b, loc);
     tile::ReleaseOp::create(b, loc, ringQ, qUse);
     scf::YieldOp::create(b, loc);
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the producer loads, and in which order.
+// What the producer and the loader load, and in which order.
 
 #include "HopperSchedule.h"
 

@@ -3,10 +3,10 @@
 // The Hopper schedule of a kernel: who loads, who computes, in which order.
 //
 // A CTA works on one query tile after the other, until the work list is done: the next one is the
-// next that no CTA has, which the producer claims late, before the last V of the tile it loads.
-// What the row groups need of the records of a tile goes through a queue in shared memory: read
-// from global memory, work item, header and entry would wait for each other at the start of every
-// tile.
+// next that no CTA has, which the producer claims late, behind the last K of the tile it loads.
+// What the loader and the row groups need of the records of a tile goes through a queue in shared
+// memory: read from global memory, work item, header and entry would wait for each other at the
+// start of every tile.
 //
 // Producer: walks a tile's entries and loads Q, K(0), ..., K(last); a second warp loads V(0), ...,
 // V(last). Each of the two waits for its own ring only, and where keys lie in pages, one finds and
@@ -147,7 +147,7 @@ private:
                         mlir::Value use);
   void emitLoad(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value ring,
                 mlir::Value map, mlir::Value use, mlir::Value key);
-  /// Page and row of the piece of K or V that starts at key `first`.
+  /// Page and slot of the piece of K or V that starts at key `first`.
   mlir::ValueRange emitPlace(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value first);
 
   /// The length on the device of a request, at most `most`.

@@ -19,7 +19,7 @@ static constexpr double kLog2e = 1.4426950408889634;
 //===----------------------------------------------------------------------===//
 
 /// The largest unit of scores in [-1, 1] that goes into the exponent: rounding maximum * unit
-/// multiplies the weights of a row by 2^(2^-8) at most, all alike.
+/// multiplies the weights of a block by 2^(2^-8) at most.
 static constexpr double kMostUnit = 65536;
 
 /// Scores in [-bound, bound] (log2 units) need no maximum where weights have the range of f32, as
@@ -70,7 +70,10 @@ ScoreForm ScoreForm::get(KernelOp kernel) {
   Operation *last = result.getDefiningOp();
   if (!last || last->getParentRegion() != &region.getBody() || !result.hasOneUse())
     return form;
-  auto isOnlyUse = [](Value s) { return getIndexRole(s) == IndexRole::S && s.hasOneUse(); };
+  // A scale that is a parameter may be so large that its product with a factor is infinite.
+  auto isOnlyUse = [&](Value s) {
+    return !kernel.getScaleParam() && getIndexRole(s) == IndexRole::S && s.hasOneUse();
+  };
   if (auto cap = dyn_cast<SoftCapOp>(last)) {
     form = softCapForm(kernel, cap, scale);
     form.takesProduct &= isOnlyUse(cap.getS());
@@ -98,13 +101,12 @@ Value HopperSchedule::emitSoftCap(OpBuilder &builder, SoftCapOp op) {
   auto emitCap = [&]() -> Value {
     return literal ? e.f32(literal.getValueAsDouble()) : context->lookup(op.getCap());
   };
+  const double dividend = scales ? kernel.getLiteralScale() : 1;
   Value factor;
-  if (literal && !(scales && kernel.getScaleParam())) {
-    factor = e.f32((scales ? kernel.getLiteralScale() : 1) / literal.getValueAsDouble());
-  } else {
-    Value dividend = scales ? scale : e.f32(1);
-    factor = arith::DivFOp::create(builder, loc, dividend, emitCap());
-  }
+  if (literal)
+    factor = e.f32(dividend / literal.getValueAsDouble());
+  else
+    factor = arith::DivFOp::create(builder, loc, e.f32(dividend), emitCap());
   Value ratio = arith::MulFOp::create(builder, loc, context->lookup(op.getS()), factor);
   Value tanh = math::TanhOp::create(builder, loc, ratio, arith::FastMathFlags::afn);
   if (isLast && scoreForm.inExponent)
@@ -128,11 +130,8 @@ Value HopperSchedule::emitAlibi(OpBuilder &builder, AlibiOp op, Value key, Value
   Value slope = arith::NegFOp::create(builder, loc, context->lookup(op.getSlope()));
   Value s = context->lookup(op.getS());
   if (op == scoreForm.last) {
-    Value log2e = e.f32(kLog2e);
-    Value factor = kernel.getScaleParam() ? arith::MulFOp::create(builder, loc, scale, log2e)
-                                          : e.f32(kernel.getLiteralScale() * kLog2e);
-    s = arith::MulFOp::create(builder, loc, s, factor);
-    slope = arith::MulFOp::create(builder, loc, slope, log2e);
+    s = arith::MulFOp::create(builder, loc, s, e.f32(kernel.getLiteralScale() * kLog2e));
+    slope = arith::MulFOp::create(builder, loc, slope, e.f32(kLog2e));
   }
   return math::FmaOp::create(builder, loc, slope, length, s);
 }

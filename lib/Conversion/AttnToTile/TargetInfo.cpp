@@ -15,7 +15,7 @@ using namespace attn;
 // With two consumer warpgroups 504, with three 512. The warps that load get 24, the least there is
 // (PTX ISA, setmaxnreg; ptxas 13.0 spills nothing in them), which leaves 240 each, or 160. K and V
 // of two stages each and Q take 2 (groups * 64 + 4 * keyTile) dim bytes of shared memory: 88, 160
-// and 192 KiB; what O takes comes on top.
+// (128 with 3 x 80) and 192 KiB; what O takes comes on top.
 //
 // Measured on H200s, 16384 tokens unless said, burst / sustained (docs/performance.md says how);
 // ratios are to cuDNN in the same run. "Before": kernels of the same structure made by hand.
@@ -38,8 +38,9 @@ using namespace attn;
 // up to 1 % (4 % without turns). Predicates spill with 128 keys, so they get 64.
 //
 // Soft caps without a maximum are bound by two special functions an element, which three warpgroups
-// with few keys spread best: 128 causal, median and least of attn-run --tune, 3 x 80 1.927
-// and 1.873 ms, 3 x 64 2.00 and 1.85, 2 x 80 1.930 and 1.921; 2 x 128 1.958 / 2.20.
+// with few keys spread best: causal, 2 x 128 1.958 / 2.196 ms, 3 x 80 1.857 / 2.095. Of other
+// shapes (attn-run --tune, median and least) 3 x 80 took 1.927 and 1.873, 2 x 80 1.930 and 1.921, 3
+// x 64 2.002 and 1.854.
 //
 // 256: 64 keys are 1 to 4 % ahead of 80 for windows and ranges (before), and leave room for O:
 // dense at 1024 tokens 0.207 -> 0.189 ms, at 16384 2.656 -> 2.655. A slack of 2^8 instead of 0:

@@ -102,7 +102,6 @@ LogicalResult KernelLowering::emitOp(Operation &op) {
       .Case<FrontOp>([&](auto o) { return done([&] { emitFront(o); }); })
       .Case<ReadOp>([&](auto o) { return done([&] { emitRead(o); }); })
       .Case<PopOp>([&](auto o) { return done([&] { emitPop(o); }); })
-      .Case<FenceOp>([&](auto) { return done([&] { emitFence(); }); })
       .Case<FromLaneOp>([&](auto o) { return done([&] { emitFromLane(o); }); })
       .Case<ClaimOp>([&](auto o) { return done([&] { emitClaim(o); }); })
       .Case<AwaitTurnOp>([&](auto) { return done([&] { emitAwaitTurn(); }); })

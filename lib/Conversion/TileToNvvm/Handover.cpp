@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Work from the producer to the row groups, and the turns of row groups.
+// Work from the producer to the loaders and row groups, and the turns of row groups.
 
 #include "KernelLowering.h"
 

@@ -87,13 +87,13 @@ attn.kernel @bounded_sum heads(1) dim(64) q(bf16) kv(bf16) {
   }
 }
 
-// A scale that is a parameter: one factor still.
+// A scale that is a parameter is done apart: its quotient by a cap may be infinite.
 // CHECK-LABEL: tile.kernel @attn.forward.bounded_scale
 // CHECK: tile.consumers
 // CHECK: %[[SCALE:.*]] = arith.bitcast {{.*}} : i32 to f32
-// CHECK: %[[CAP:.*]] = arith.constant 3.000000e+01 : f32
-// CHECK-NEXT: %[[FACTOR:.*]] = arith.divf %[[SCALE]], %[[CAP]] : f32
-// CHECK-NEXT: %[[RATIO:.*]] = arith.mulf %{{.*}}, %[[FACTOR]] : f32
+// CHECK: %[[SCORE:.*]] = arith.mulf %{{.*}}, %[[SCALE]] : f32
+// CHECK: %[[FACTOR:.*]] = arith.constant 0.0333333351 : f32
+// CHECK-NEXT: %[[RATIO:.*]] = arith.mulf %[[SCORE]], %[[FACTOR]] : f32
 // CHECK-NEXT: math.tanh %[[RATIO]]
 // CHECK-NEXT: tile.yield
 // CHECK-NOT: tile.row_max
@@ -204,9 +204,9 @@ attn.kernel @largest heads(1) dim(64) q(bf16) kv(bf16) {
 // CHECK: arith.sitofp {{.*}} : i32 to f32
 // CHECK-NOT: arith.sitofp {{.*}} : i64 to f32
 // CHECK: %[[SLOPE:.*]] = arith.negf
-// CHECK-NEXT: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
 // CHECK-NEXT: %[[FACTOR:.*]] = arith.constant 0.180336878 : f32
 // CHECK-NEXT: %[[SCORE:.*]] = arith.mulf %{{.*}}, %[[FACTOR]] : f32
+// CHECK-NEXT: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
 // CHECK-NEXT: %[[SLOPE2:.*]] = arith.mulf %[[SLOPE]], %[[LOG2E]] : f32
 // CHECK-NEXT: math.fma %[[SLOPE2]], %{{.*}}, %[[SCORE]] : f32
 // CHECK-NEXT: tile.yield
@@ -215,6 +215,24 @@ attn.kernel @largest heads(1) dim(64) q(bf16) kv(bf16) {
 // CHECK-NEXT: tile.ex2 %[[BELOW]]
 // CHECK: tile.row_sum
 attn.kernel @biased heads(1) dim(64) q(f16) kv(f16) tables(%slopes: !attn.table<[h], f32>) {
+  attn.score (%s, %b, %h, %q, %k) {
+    %slope = attn.load %slopes[%h] : !attn.table<[h], f32>
+    %t = attn.alibi %s, %q, %k, %slope
+    attn.yield %t : f32
+  }
+}
+
+// With a parameter for the scale ALiBi is in natural units.
+// CHECK-LABEL: tile.kernel @attn.forward.scaled
+// CHECK: %[[SLOPE:.*]] = arith.negf
+// CHECK-NEXT: math.fma %[[SLOPE]]
+// CHECK-NEXT: tile.yield
+// CHECK: %[[BELOW:.*]] = arith.subf
+// CHECK-NEXT: %[[UNIT:.*]] = arith.constant 1.44269502 : f32
+// CHECK-NEXT: %[[POWER:.*]] = arith.mulf %[[BELOW]], %[[UNIT]] : f32
+// CHECK-NEXT: tile.ex2 %[[POWER]]
+attn.kernel @scaled heads(1) dim(64) q(f16) kv(f16) scale(%scale) params(%scale: f32)
+    tables(%slopes: !attn.table<[h], f32>) {
   attn.score (%s, %b, %h, %q, %k) {
     %slope = attn.load %slopes[%h] : !attn.table<[h], f32>
     %t = attn.alibi %s, %q, %k, %slope

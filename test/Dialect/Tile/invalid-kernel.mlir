@@ -453,20 +453,6 @@ tile.kernel @f words(15) {
 tile.kernel @f words(15) {
 ^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
   tile.producer registers(24) {
-    // expected-error @+1 {{'tile.fence' op must stand in a tile.consumers and not in a map (tile-C7)}}
-    tile.fence
-  }
-  tile.consumers groups(2) registers(240) {
-  ^bb0(%group: i32):
-  }
-}
-
-// -----
-
-// tile-C7
-tile.kernel @f words(15) {
-^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
-  tile.producer registers(24) {
   }
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):

@@ -156,8 +156,6 @@ tile.kernel @all words(15) {
     %o1 = tile.wait_mma 1, %op : !tile.pending<!out>
     // CHECK: tile.release %[[K]][%[[GROUP]]] : <3 x 128x64xbf16>
     tile.release %k[%group] : !ring
-    // CHECK: tile.fence
-    tile.fence
     // CHECK: tile.store %[[O1]], %{{.*}}, %{{.*}}, %{{.*}} : <64x64xf32, acc>, !llvm.ptr as bf16
     tile.store %o1, %args, %stride, %i : !out, !llvm.ptr as bf16
     // CHECK: tile.store_box %[[O1]] to %{{.*}}[%{{.*}}, %[[GROUP]]] columns(64) : <64x64xf32, acc> as bf16

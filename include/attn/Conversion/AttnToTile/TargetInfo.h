@@ -16,7 +16,7 @@ namespace attn {
 /// What a kernel does to each score besides the softmax, in order of cost.
 enum class ElementWork {
   Bits,     ///< nothing, or a bit mask in partial blocks
-  Capped,   ///< a soft cap that makes the running maximum needless
+  Capped,   ///< a soft cap of the product that makes the running maximum needless
   Score,    ///< a score region
   Predicate ///< the mask's predicate in partial blocks, and perhaps a score region
 };
