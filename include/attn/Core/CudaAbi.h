@@ -106,8 +106,8 @@ enum GroupClass : uint32_t {
 constexpr unsigned kGroupClassBits = 2;
 
 /// A run of consecutive key blocks of `keyTile` keys, walked from the highest key to the lowest.
-/// The entries of a tile are in descending order and do not overlap. Every block is loaded; each row
-/// group does what its class says.
+/// The entries of a tile are in descending order and do not overlap. Every block is loaded; each
+/// row group does what its class says.
 struct TileEntry {
   int32_t keyBegin; ///< first key of the lowest block; may be negative. Paged: a multiple of the
                     ///< box rows
