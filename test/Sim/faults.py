@@ -183,24 +183,6 @@ def repeated_barrier(text, i):
     return ""
 
 
-def queue_wait(text, i):
-    """The producer's wait for a stage of the queue, where Q stays in its slot.
-
-    Before it loads a tile it has waited for the slots of Q of the tile before, which each warp gives back
-    behind its last read of that tile's record. So when the record's stage comes round again, all is read.
-    With Q in registers (ldmatrix) the slots come back early, and the wait is needed.
-    """
-    if any(text.find(r"\bldmatrix\b")):
-        return ""
-    for j in text.after(text.piece(i)[1]):
-        line = stripped(text, j)
-        if re.match(r"@P st\.shared\.v4\.b32 ", line):
-            return "the slots of Q, for which the producer waits in between, come back after the record was read"
-        if re.search(r"\b(st|ld|atom|red|cp|mbarrier|bar|wgmma)\b", line):
-            return ""
-    return ""
-
-
 def unread(text, i, register):
     """A value that no other instruction reads."""
     for j, line in enumerate(text.lines):
@@ -218,7 +200,7 @@ def drop_wait(text):
     for i, match in text.find(r"mbarrier\.try_wait"):
         first, last = text.piece(i)
         yield text.fault("drop a wait", i, "no " + match.group(0),
-                         text.edited({j: None for j in range(first, last + 1)}), queue_wait(text, i),
+                         text.edited({j: None for j in range(first, last + 1)}), "",
                          text.needed(i))
     for i, match in text.find(r"wgmma\.wait_group.*"):
         yield text.fault("drop a wait", i, "no " + match.group(0), text.edited({i: None}),
@@ -362,14 +344,14 @@ def mask_bit(text):
 
 def segment_bound(text):
     # A TileEntry: first key, number of blocks, classes, bitmap. The producer reads it from global
-    # memory, the row groups from the queue; those past the queue's are few kernels' and left out.
+    # memory, loader and row groups from the queue; those past the queue's are few kernels' and left out.
     for i, match in text.find(r"ld\.(global\.nc|shared)\.v4\.b32 \s*\{(%r\d+), (%r\d+), (%r\d+), %r\d+\}, \["):
         scaled = r"shl\.b32 \s*%r\d+, %r\d+, 4;" if match.group(1) == "shared" else (
             r"mul\.wide\.[su]32 \s*%rd\d+, %r\d+, 16;")
         near = [stripped(text, j) for j in range(max(0, i - 12), i)]
         if not any(re.match(scaled, line) for line in near):
             continue
-        read = r"ld\.shared\.v4\.b32 \{%s, %s, %s, " % match.group(2, 3, 4)
+        read = r"ld\.shared\.v4\.b32 \{%s, %s, " % match.group(2, 3)
         if match.group(1) != "shared" and any(text.find(read)):
             continue
         for number, name in ((2, "first key"), (3, "number of blocks")):

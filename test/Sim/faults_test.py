@@ -71,24 +71,6 @@ def main():
     expect("two barriers", [bool(f.equivalent) for f in faults.drop_wait(faults.Text(bars))
                             if "bar.sync" in f.what], [False, True])
 
-    # A push: the wait for the stage, then the record. It decides nothing where Q stays in its slot.
-    push = """	// begin inline asm
-	{
-.reg .pred P;
-setp.eq.u32 P, %r9, 0;
-@P st.shared.v4.b32 [%r1+96], {%r6, %r6, %r6, %r6};
-}
-	// end inline asm
-"""
-    matrix = "\tldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r6, %r6, %r6, %r6}, [%r1];\n"
-    for name, piece, wanted in (("a push", push, True), ("Q in registers", push + matrix, False),
-                                ("a read first", "\tld.shared.b32 \t%r6, [%r1];\n" + push, False),
-                                ("stores of all lanes", push.replace("@P st", "st"), False), ("no push", "", False)):
-        wait = "DONE:\n}\n\t// end inline asm\n"
-        text = FENCES.replace(wait, wait + piece)
-        expect("the wait of " + name,
-               [bool(f.equivalent) for f in faults.drop_wait(faults.Text(text)) if "try_wait" in f.what], [wanted])
-
     # Entries: the producer's, the queue's, those past the queue's, a row of the queue that is none.
     producer = """	mul.wide.s32 	%rd1, %r1, 16;
 	ld.global.nc.v4.b32 	{%r2, %r3, %r4, %r5}, [%rd1];
@@ -98,7 +80,7 @@ setp.eq.u32 P, %r9, 0;
 	ld.shared.v4.b32 {%r12, %r13, %r14, %r15}, [%r7+64];
 	add.s32 	%r6, %r12, %r13;
 """
-    past = producer.replace("{%r2, %r3, %r4, %r5}", "{%r12, %r13, %r14, %r25}")
+    past = producer.replace("{%r2, %r3, %r4, %r5}", "{%r12, %r13, %r24, %r25}")
     row = queue.split("\n", 1)[1].replace("{%r12, %r13, %r14, %r15}", "{%r22, %r23, %r24, %r25}")
     for name, text, wanted in (("producer", producer, 4), ("queue", queue, 4), ("past the queue", queue + past, 4),
                                ("a row", row, 0)):
