@@ -315,14 +315,30 @@ TileScalars HopperSchedule::emitTakeTile(OpBuilder &builder, Value number) {
   return TileScalars::unpack(words);
 }
 
-/// The condition of a loop over tiles, whose first value is the number of the next.
-void HopperSchedule::emitNextTile(OpBuilder &builder, ValueRange carried) {
-  TileEmitter e(builder, getLoc());
-  TileScalars next = emitTakeTile(builder, carried[0]);
-  SmallVector<Value> passed(carried);
-  llvm::append_range(passed, next.pack());
-  Value more = e.cmp(Predicate::ne, next.rows, e.i32(0));
-  scf::ConditionOp::create(builder, getLoc(), more, passed);
+/// Carried: number of the tile, of the next block in the rings; then the scalars of the tile.
+void HopperSchedule::emitTiles(OpBuilder &builder,
+                               function_ref<Value(OpBuilder &, Value)> emitTile) {
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  SmallVector<Value> inits(2, e.i32(0));
+  SmallVector<Type> types(2 + TileScalars::kCount, builder.getI32Type());
+  scf::WhileOp::create(
+      builder, loc, types, inits,
+      [&](OpBuilder &b, Location, ValueRange carried) {
+        TileScalars next = emitTakeTile(b, carried[0]);
+        SmallVector<Value> passed(carried);
+        llvm::append_range(passed, next.pack());
+        TileEmitter in(b, loc);
+        Value more = in.cmp(Predicate::ne, next.rows, in.i32(0));
+        scf::ConditionOp::create(b, loc, more, passed);
+      },
+      [&](OpBuilder &b, Location, ValueRange carried) {
+        TileEmitter in(b, loc);
+        tiles = carried[0];
+        tile = TileScalars::unpack(carried.drop_front(2));
+        Value use = emitTile(b, carried[1]);
+        scf::YieldOp::create(b, loc, ValueRange{in.add(tiles, in.i32(1)), use});
+      });
 }
 
 EntryScalars HopperSchedule::emitTakeEntry(OpBuilder &builder, Value number) {
@@ -376,21 +392,7 @@ Value HopperSchedule::emitConsumerTile(OpBuilder &builder, Value use) {
 
 void HopperSchedule::emitConsumers(OpBuilder &builder, Value groupNumber) {
   group = groupNumber;
-  Location loc = getLoc();
-  TileEmitter e(builder, loc);
-  // Carried: number of the tile, of the next block in the rings; then those of the tile.
-  SmallVector<Value> inits(2, e.i32(0));
-  SmallVector<Type> types(2 + TileScalars::kCount, builder.getI32Type());
-  scf::WhileOp::create(
-      builder, loc, types, inits,
-      [&](OpBuilder &b, Location, ValueRange carried) { emitNextTile(b, carried); },
-      [&](OpBuilder &b, Location, ValueRange carried) {
-        TileEmitter in(b, loc);
-        tiles = carried[0];
-        tile = TileScalars::unpack(carried.drop_front(2));
-        Value use = emitConsumerTile(b, carried[1]);
-        scf::YieldOp::create(b, loc, ValueRange{in.add(tiles, in.i32(1)), use});
-      });
+  emitTiles(builder, [&](OpBuilder &b, Value use) { return emitConsumerTile(b, use); });
 }
 
 HopperSchedule::Finish HopperSchedule::emitFinish(OpBuilder &builder, const State &state) {

@@ -211,28 +211,19 @@ HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Pr
 
 /// V of the tiles that the producer hands over.
 void HopperSchedule::emitLoader(OpBuilder &builder) {
-  Location loc = getLoc();
-  TileEmitter e(builder, loc);
-  // Carried: number of the tile, of the next block in V's ring.
-  SmallVector<Value> inits(2, e.i32(0));
-  SmallVector<Type> types(2 + TileScalars::kCount, builder.getI32Type());
-  scf::WhileOp::create(
-      builder, loc, types, inits,
-      [&](OpBuilder &b, Location, ValueRange carried) { emitNextTile(b, carried); },
-      [&](OpBuilder &b, Location, ValueRange carried) {
-        TileEmitter in(b, loc);
-        tiles = carried[0];
-        tile = TileScalars::unpack(carried.drop_front(2));
-        LoadScalars place = emitLoadScalars(b, tile);
-        auto loads = scf::ForOp::create(
-            b, loc, in.i32(0), tile.entries, in.i32(1), carried[1],
-            [&](OpBuilder &l, Location, Value number, ValueRange uses) {
-              EntryScalars entry = emitTakeEntry(l, number);
-              scf::YieldOp::create(l, loc, emitLoads(l, place, entry, ringV, mapV, uses[0]));
-            });
-        tile::PopOp::create(b, loc, queue, tiles);
-        scf::YieldOp::create(b, loc, ValueRange{in.add(tiles, in.i32(1)), loads.getResult(0)});
-      });
+  emitTiles(builder, [&](OpBuilder &b, Value use) {
+    Location loc = getLoc();
+    TileEmitter in(b, loc);
+    LoadScalars place = emitLoadScalars(b, tile);
+    auto loads = scf::ForOp::create(b, loc, in.i32(0), tile.entries, in.i32(1), use,
+                                    [&](OpBuilder &l, Location, Value number, ValueRange uses) {
+                                      EntryScalars entry = emitTakeEntry(l, number);
+                                      scf::YieldOp::create(
+                                          l, loc, emitLoads(l, place, entry, ringV, mapV, uses[0]));
+                                    });
+    tile::PopOp::create(b, loc, queue, tiles);
+    return loads.getResult(0);
+  });
 }
 
 void HopperSchedule::emitLoadCounter(OpBuilder &builder, Value blocks) {

@@ -164,7 +164,10 @@ private:
   void emitConsumers(mlir::OpBuilder &builder, mlir::Value group);
   /// The tile of the queue's record number `tiles`.
   TileScalars emitTakeTile(mlir::OpBuilder &builder, mlir::Value tiles);
-  void emitNextTile(mlir::OpBuilder &builder, mlir::ValueRange carried);
+  /// Every tile of the queue, which `emitTile` finds in `tile` and `tiles`; it takes and gives the
+  /// number of the next block in the rings.
+  void emitTiles(mlir::OpBuilder &builder,
+                 llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Value)> emitTile);
   /// Entry `number` of the tile.
   EntryScalars emitTakeEntry(mlir::OpBuilder &builder, mlir::Value number);
   /// Gives the number of the next block in the rings.
