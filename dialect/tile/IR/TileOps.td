@@ -305,17 +305,21 @@ def Tile_PassTurnOp : Tile_Op<"pass_turn", [Tile_InConsumers]> {
   let assemblyFormat = "attr-dict";
 }
 
-def Tile_HideOp : Tile_SlotOp<"hide", Tile_InConsumers> {
-  let summary = "Zeroes the rows of a full slot whose bit in a bitmap in global memory is 0.";
+def Tile_HideOp : Tile_Op<"hide", [Tile_InConsumers]> {
+  let summary = "Zeroes the rows of a full slot whose bit in a bitmap is 0.";
   let description = [{
+    Row r has bit r mod 32 of word r / 32. Thread t of the row group (`tile.thread_id`) brings the
+    word of row t, and of row 128 + t if the slot has more rows than 128.
+
     Every thread of the row group takes part; the rows are then visible to its products (generic
     stores, proxy fence, barrier of the row group). No product of the group may be pending on the
     slot. Row groups that call it for the same slot must have the same bitmap.
 
-    Example: `tile.hide %v[%it] keep %bitmap : !tile.ring<2 x 128x64xbf16>, !llvm.ptr`
+    Example: `tile.hide %v[%it] keep %word : !tile.ring<2 x 128x64xbf16>`
   }];
-  let arguments = (ins Tile_RingType:$ring, I32:$use, Tile_Pointer:$bitmap);
-  let assemblyFormat = "$ring `[` $use `]` `keep` $bitmap attr-dict `:` type($ring) `,` type($bitmap)";
+  let arguments = (ins Tile_RingType:$ring, I32:$use, Variadic<I32>:$words);
+  let assemblyFormat = "$ring `[` $use `]` `keep` $words attr-dict `:` type($ring)";
+  let hasVerifier = 1;
 }
 
 def Tile_HideUnseenOp : Tile_SlotOp<"hide_unseen", Tile_InConsumers> {
@@ -609,6 +613,14 @@ def Tile_Ex2Op : Tile_Op<"ex2", [Tile_InRole, Pure, SameOperandsAndResultType]> 
 def Tile_Lg2Op : Tile_Op<"lg2", [Tile_InRole, Pure, SameOperandsAndResultType]> {
   let summary = "log2(x): lg2.approx.ftz.f32.";
   let description = "Example: `%y = tile.lg2 %x : f32`";
+  let arguments = (ins F32:$x);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+}
+
+def Tile_RcpOp : Tile_Op<"rcp", [Tile_InRole, Pure, SameOperandsAndResultType]> {
+  let summary = "1/x: rcp.approx.ftz.f32.";
+  let description = "Example: `%y = tile.rcp %x : f32`";
   let arguments = (ins F32:$x);
   let results = (outs F32:$result);
   let assemblyFormat = "$x attr-dict `:` type($x)";

@@ -139,10 +139,41 @@ Value HopperSchedule::emitMasked(OpBuilder &builder, Value bits, Value scores) {
   return tile::SelectOp::create(builder, getLoc(), bits, scores, none);
 }
 
+/// The words of a partial block's bitmap that the thread brings to tile.hide: read ahead of the
+/// block's products, beside which they come. All ones where no row is hidden.
+SmallVector<Value> HopperSchedule::emitVisible(OpBuilder &builder, const EntryScalars &entry) {
+  if (!form.isRuns)
+    return {};
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
+  constexpr int64_t kThreads = 128; // of a row group
+  int64_t count = llvm::divideCeil(shape.keyTile, kThreads);
+  auto words = scf::IfOp::create(
+      builder, loc, e.cmp(Predicate::sge, entry.visible, e.i32(0)),
+      [&](OpBuilder &b, Location) {
+        TileEmitter in(b, loc);
+        Value thread = tile::ThreadIdOp::create(b, loc, b.getI32Type());
+        Value word = arith::ShRUIOp::create(b, loc, thread, in.i32(5));
+        Value first = in.add(in.mul(entry.visible, in.i32(core::kVisibleWords)), word);
+        SmallVector<Value> results;
+        for (int64_t i = 0; i < count; ++i) {
+          Value number = in.toI64(in.add(first, in.i32(i * kThreads / 32)));
+          Value at = in.address(visibleTable, in.mul(number, in.i64(4)));
+          // Written in this kernel where the length is on the device.
+          results.push_back(LLVM::LoadOp::create(b, loc, b.getI32Type(), at, /*alignment=*/4));
+        }
+        scf::YieldOp::create(b, loc, results);
+      },
+      [&](OpBuilder &b, Location) {
+        scf::YieldOp::create(b, loc, SmallVector<Value>(count, TileEmitter(b, loc).i32(-1)));
+      });
+  return llvm::to_vector_of<Value>(words.getResults());
+}
+
 /// A slot that no row of the query tile keeps is zeroed before it meets a weight of 0: it may hold
 /// NaN or infinity.
-void HopperSchedule::emitHide(OpBuilder &builder, const EntryScalars &entry, Value use,
-                              Value bits) {
+void HopperSchedule::emitHide(OpBuilder &builder, const EntryScalars &entry, Value use, Value bits,
+                              ValueRange visible) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
   Value needed, sharing;
@@ -164,13 +195,10 @@ void HopperSchedule::emitHide(OpBuilder &builder, const EntryScalars &entry, Val
   }
   scf::IfOp::create(builder, loc, needed, [&](OpBuilder &b, Location) {
     tile::WaitOp::create(b, loc, ringV, use);
-    if (form.isRuns) {
-      TileEmitter in(b, loc);
-      Value at = in.mul(in.toI64(entry.visible), in.i64(4 * core::kVisibleWords));
-      tile::HideOp::create(b, loc, ringV, use, in.address(visibleTable, at));
-    } else {
+    if (form.isRuns)
+      tile::HideOp::create(b, loc, ringV, use, visible);
+    else
       tile::HideUnseenOp::create(b, loc, ringV, use, bits, sharing);
-    }
     scf::YieldOp::create(b, loc);
   });
 }
@@ -314,6 +342,9 @@ HopperSchedule::emitBlock(OpBuilder &builder, BlockKind kind, const EntryScalars
   Location loc = getLoc();
   TileEmitter e(builder, loc);
   Value before = e.sub(state.use, e.i32(1));
+  SmallVector<Value> visible;
+  if (kind == BlockKind::Partial)
+    visible = emitVisible(builder, entry);
   tile::WaitOp::create(builder, loc, ringK, state.use);
   if (shape.takesTurns)
     tile::AwaitTurnOp::create(builder, loc);
@@ -348,7 +379,7 @@ HopperSchedule::emitBlock(OpBuilder &builder, BlockKind kind, const EntryScalars
   after.max = softmax.max;
   after.sum = softmax.sum;
   if (kind == BlockKind::Partial)
-    emitHide(builder, entry, state.use, bits);
+    emitHide(builder, entry, state.use, bits, visible);
   after.use = e.add(state.use, e.i32(1));
   count(e, after, kind);
   return {after, next};

@@ -107,7 +107,7 @@ HopperSchedule::emitBlocks(OpBuilder &builder, BlockKind kind, const EntryScalar
 
 /// The scores of a stretch's first block, masked if it is partial.
 Value HopperSchedule::emitFirstScores(OpBuilder &builder, const EntryScalars &entry,
-                                      const State &state) {
+                                      const State &state, Value isPartial) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
   tile::WaitOp::create(builder, loc, ringK, state.use);
@@ -122,12 +122,12 @@ Value HopperSchedule::emitFirstScores(OpBuilder &builder, const EntryScalars &en
   tile::ReleaseOp::create(builder, loc, ringK, state.use);
   Value key = blockKey(e, entry, e.i32(0), shape.keyTile);
   scores = emitScore(builder, scores, key);
-  Value isPartial = e.cmp(Predicate::eq, groupClass(e, entry.classes), e.i32(core::kGroupPartial));
   auto masked = scf::IfOp::create(
       builder, loc, isPartial,
       [&](OpBuilder &b, Location) {
         Value bits = emitKeep(b, key);
-        emitHide(b, entry, state.use, bits);
+        if (!form.isRuns)
+          emitHide(b, entry, state.use, bits, {});
         scf::YieldOp::create(b, loc, emitMasked(b, bits, scores));
       },
       [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, scores); });
@@ -139,7 +139,9 @@ HopperSchedule::emitStretch(OpBuilder &builder, Value entryNumber, const EntrySc
                             State state) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
-  Value scores = emitFirstScores(builder, entry, state);
+  Value isPartial = e.cmp(Predicate::eq, groupClass(e, entry.classes), e.i32(core::kGroupPartial));
+  SmallVector<Value> visible = emitVisible(builder, entry);
+  Value scores = emitFirstScores(builder, entry, state, isPartial);
   if (shape.queryInRegisters) {
     // The first product has used the registers, so Q was read.
     Value isFirst = e.cmp(Predicate::eq, state.qReleased, e.bit(false));
@@ -151,6 +153,13 @@ HopperSchedule::emitStretch(OpBuilder &builder, Value entryNumber, const EntrySc
   }
   Softmax first = emitSoftmax(builder, scores, state);
   Value weights = toWeights(builder, first.weights);
+  if (form.isRuns) {
+    // Behind the softmax, when V is there.
+    scf::IfOp::create(builder, loc, isPartial, [&](OpBuilder &b, Location) {
+      emitHide(b, entry, state.use, Value(), visible);
+      scf::YieldOp::create(b, loc);
+    });
+  }
   if (first.factor) {
     // Before the first entry O is 0.
     Value isFirst = e.cmp(Predicate::eq, entryNumber, e.i32(0));
@@ -407,7 +416,9 @@ HopperSchedule::Finish HopperSchedule::emitFinish(OpBuilder &builder, const Stat
         TileEmitter in(b, loc);
         Value total = arguments[0], max = state.max ? arguments[1] : Value();
         Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, total, in.f32(0));
-        Value inverse = arith::DivFOp::create(b, loc, in.f32(1), total);
+        // With a constant shift the sum may be subnormal.
+        Value inverse = max ? Value(tile::RcpOp::create(b, loc, total))
+                            : Value(arith::DivFOp::create(b, loc, in.f32(1), total));
         Value log = tile::Lg2Op::create(b, loc, total);
         if (max)
           log = math::FmaOp::create(b, loc, max, in.f32(scoreForm.unit), log);

@@ -193,7 +193,7 @@ private:
   /// S of one block, under way.
   mlir::Value emitScoresProduct(mlir::OpBuilder &builder, mlir::Value use);
   mlir::Value emitFirstScores(mlir::OpBuilder &builder, const EntryScalars &entry,
-                              const State &state);
+                              const State &state, mlir::Value isPartial);
   std::pair<State, mlir::Value> emitBlocks(mlir::OpBuilder &builder, BlockKind kind,
                                            const EntryScalars &entry, mlir::Value first,
                                            State state, mlir::Value weights);
@@ -210,7 +210,8 @@ private:
   mlir::Value emitMasked(mlir::OpBuilder &builder, mlir::Value bits, mlir::Value scores);
   /// Zeroes hidden rows of V's slot for a partial block.
   void emitHide(mlir::OpBuilder &builder, const EntryScalars &entry, mlir::Value use,
-                mlir::Value bits);
+                mlir::Value bits, mlir::ValueRange visible);
+  llvm::SmallVector<mlir::Value> emitVisible(mlir::OpBuilder &builder, const EntryScalars &entry);
   struct Softmax {
     mlir::Value max, factor;  ///< factor: of O and the sum before; null as State::max
     mlir::Value sum, weights; ///< weights: f32 fragment

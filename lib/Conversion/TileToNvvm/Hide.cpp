@@ -39,29 +39,35 @@ void KernelLowering::emitMeetSharing(Value sharing, int64_t groups) {
   e.enter(after);
 }
 
-void KernelLowering::emitZeroRows(const Ring &ring, Value stage, function_ref<Value(Value)> isSeen,
+/// `isSeen` takes a row and which one of the thread's it is.
+void KernelLowering::emitZeroRows(const Ring &ring, Value stage,
+                                  function_ref<Value(Value, int64_t)> isSeen,
                                   function_ref<void()> meet) {
   Value base = stageAddress(ring, stage);
-  for (int64_t first = 0; first < ring.type.getRows(); first += 128) {
-    Value row = e.add(thread, e.i32(first));
+  for (int64_t pass = 0; pass * 128 < ring.type.getRows(); ++pass) {
+    Value row = e.add(thread, e.i32(pass * 128));
     Block *after = e.newBlock();
-    if (first + 128 > ring.type.getRows()) {
+    if ((pass + 1) * 128 > ring.type.getRows()) {
       Block *inside = e.newBlock();
       e.branchIf(e.cmp(IntPredicate::slt, row, e.i32(ring.type.getRows())), inside, after);
       e.enter(inside);
     }
     Block *zero = e.newBlock();
-    e.branchIf(isSeen(row), after, zero);
+    e.branchIf(isSeen(row, pass), after, zero);
     e.enter(zero);
-    Value target = e.add(base, e.shl(row, e.i32(7)));
-    // The swizzle moves 16-byte pieces inside a row of 128 bytes only.
-    std::string text;
-    for (int64_t columns = 0; columns < ring.type.getColumnGroups(); ++columns)
-      for (int64_t piece = 0; piece < 8; ++piece)
-        text += "st.shared.v4.b32 [$0+" +
-                std::to_string(columns * ring.type.getRows() * 128 + piece * 16) +
+    // A row of a column group takes all banks once, and eight lanes store at a time: row r starts
+    // at 16-byte piece r mod 8, so that no two of them meet in a bank. Starting at piece 0 all did:
+    // window and ranges 256 0.2438 -> 0.2389 ms without. The swizzle moves pieces in a row only.
+    Value first = e.shl(e.bitAnd(row, e.i32(7)), e.i32(4));
+    Value target = e.bitOr(e.add(base, e.shl(row, e.i32(7))), first);
+    std::string text = "{\n.reg .b32 a;\n";
+    for (int64_t piece = 0; piece < 8; ++piece) {
+      text += "xor.b32 a, $0, " + std::to_string(piece * 16) + ";\n";
+      for (int64_t columns = 0; columns < ring.type.getColumnGroups(); ++columns)
+        text += "st.shared.v4.b32 [a+" + std::to_string(columns * ring.type.getRows() * 128) +
                 "], {$1, $1, $1, $1};\n";
-    e.assembly(text, "r,r", {target, e.i32(0)}, {});
+    }
+    e.assembly(text + "}", "r,r", {target, e.i32(0)}, {});
     e.branch(after);
     e.enter(after);
   }
@@ -72,17 +78,15 @@ void KernelLowering::emitZeroRows(const Ring &ring, Value stage, function_ref<Va
 
 void KernelLowering::emitHide(HideOp op) {
   const Ring &ring = ringOf(op.getRing());
-  Value bitmap = lookupOne(op.getBitmap());
   Slot slot = slotOf(ring.type.getStages(), lookupOne(op.getUse()));
-  auto isSeen = [&](Value row) {
-    OpBuilder &b = e.getBuilder();
-    Value place = LLVM::GEPOp::create(b, e.getLoc(), bitmap.getType(), b.getI32Type(), bitmap,
-                                      ArrayRef<LLVM::GEPArg>{e.lshr(row, e.i32(5))});
-    Value word = e.emit<LLVM::LoadOp>(b.getI32Type(), place, /*alignment=*/4);
-    Value bit = e.bitAnd(e.lshr(word, e.bitAnd(row, e.i32(31))), e.i32(1));
-    return e.cmp(IntPredicate::ne, bit, e.i32(0));
-  };
-  emitZeroRows(ring, slot.stage, isSeen, [&] { emitMeetGroup(); });
+  Values words = lookup(op.getWords());
+  emitZeroRows(
+      ring, slot.stage,
+      [&](Value row, int64_t pass) {
+        Value bit = e.bitAnd(e.lshr(words[pass], e.bitAnd(row, e.i32(31))), e.i32(1));
+        return e.cmp(IntPredicate::ne, bit, e.i32(0));
+      },
+      [&] { emitMeetGroup(); });
 }
 
 /// Every warp leaves the union of its rows' bits, four lanes' words, in scratch memory; after the
@@ -113,7 +117,7 @@ void KernelLowering::emitHideUnseen(HideUnseenOp op) {
   }
   emitMeetSharing(sharing, groups);
 
-  auto isSeen = [&](Value row) {
+  auto isSeen = [&](Value row, int64_t) {
     // Row r of the slot is column r of the bits: its lane of the quad, its element, as
     // !tile.bits says.
     Value laneOfQuad = e.lshr(e.bitAnd(row, e.i32(7)), e.i32(1));

@@ -92,7 +92,8 @@ void KernelLowering::initBarriers(int64_t at, int64_t stages, int64_t arrivals) 
                {e.add(sharedMemory, e.i32(at + 8 * stage)), e.i32(arrivals)}, {});
 }
 
-/// Thread 0 initialises the barriers, then all threads meet.
+/// Thread 0 fetches the tensor maps, which the first copies would wait for, and initialises the
+/// barriers; then all threads meet.
 void KernelLowering::emitEntry() {
   Type i32 = e.getBuilder().getI32Type();
   threadInCta = e.emit<NVVM::ThreadIdXOp>(i32);
@@ -101,6 +102,9 @@ void KernelLowering::emitEntry() {
   Block *init = e.newBlock(), *ready = e.newBlock();
   e.branchIf(e.cmp(IntPredicate::eq, threadInCta, e.i32(0)), init, ready);
   e.enter(init);
+  for (BlockArgument argument : kernel.getBody().getArguments())
+    if (isa<TensorMapType>(argument.getType()))
+      e.assembly("prefetch.tensormap [$0];", "l", {lookupOne(argument)}, {});
   auto initSlots = [&](auto op, const auto &at) {
     int64_t stages = op.getResult().getType().getStages();
     initBarriers(at.full, stages, 1);

@@ -134,7 +134,7 @@ private:
   /// Zeroes the rows of a stage for which `isSeen` gives false; after `meet` products may
   /// read them.
   void emitZeroRows(const Ring &ring, mlir::Value stage,
-                    llvm::function_ref<mlir::Value(mlir::Value)> isSeen,
+                    llvm::function_ref<mlir::Value(mlir::Value, int64_t)> isSeen,
                     llvm::function_ref<void()> meet);
   /// Barriers of the row group, and of the row groups of `sharing`.
   void emitMeetGroup();

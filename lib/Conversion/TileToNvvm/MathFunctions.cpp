@@ -23,13 +23,13 @@ Value attn::tile::emitEx2(Emitter &e, Value x) {
 Value attn::tile::emitLg2(Emitter &e, Value x) {
   return e.intrinsic("llvm.nvvm.lg2.approx.ftz.f", x);
 }
+/// PTX ISA, rcp.approx: 1 ulp.
+Value attn::tile::emitRcp(Emitter &e, Value x) {
+  return e.intrinsic("llvm.nvvm.rcp.approx.ftz.f", x);
+}
 
 static Value exp2(Emitter &e, Value x) { return e.intrinsic("llvm.nvvm.ex2.approx.f32", x); }
 static Value log2(Emitter &e, Value x) { return e.intrinsic("llvm.nvvm.lg2.approx.f", x); }
-/// PTX ISA, rcp.approx: 1 ulp.
-static Value reciprocal(Emitter &e, Value x) {
-  return e.intrinsic("llvm.nvvm.rcp.approx.ftz.f", x);
-}
 
 /// Horner, the coefficient of the highest power first.
 static Value polynomial(Emitter &e, Value x, ArrayRef<double> coefficients) {
@@ -81,7 +81,7 @@ static Value emitLog1p(Emitter &e, Value x) {
 /// 0.0089 x^10 relative, below 2^-24 for |x| < 0.3.
 static Value emitTanh(Emitter &e, Value x) {
   Value power = emitEx2(e, e.fmul(x, e.f32(2 * kLog2e)));
-  Value far = e.fma(e.f32(-2), reciprocal(e, e.fadd(power, e.f32(1))), e.f32(1));
+  Value far = e.fma(e.f32(-2), emitRcp(e, e.fadd(power, e.f32(1))), e.f32(1));
   Value square = e.fmul(x, x);
   Value series = e.fma(square, e.f32(62.0 / 2835), e.f32(-17.0 / 315));
   for (double coefficient : {2.0 / 15, -1.0 / 3})
@@ -136,7 +136,7 @@ static Value emitErf(Emitter &e, Value x) {
   Value series =
       polynomial(e, z, {-scale / 1320, scale / 216, -scale / 42, scale / 10, -scale / 3, scale});
   Value magnitude = e.fabs(x);
-  Value t = reciprocal(e, e.fma(magnitude, e.f32(0.3275911), e.f32(1)));
+  Value t = emitRcp(e, e.fma(magnitude, e.f32(0.3275911), e.f32(1)));
   Value sum =
       polynomial(e, t, {1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592, 0.0});
   Value decay = emitEx2(e, e.fmul(z, e.f32(-kLog2e)));

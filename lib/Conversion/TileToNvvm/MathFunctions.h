@@ -32,6 +32,7 @@ mlir::Value emitMath(Emitter &e, mlir::Operation &op, mlir::ValueRange operands)
 
 mlir::Value emitEx2(Emitter &e, mlir::Value x); ///< ex2.approx.ftz
 mlir::Value emitLg2(Emitter &e, mlir::Value x); ///< lg2.approx.ftz
+mlir::Value emitRcp(Emitter &e, mlir::Value x); ///< rcp.approx.ftz
 
 } // namespace attn::tile
 

@@ -144,6 +144,7 @@ static Value emitOther(Emitter &e, Operation &op, ValueRange v, Type type) {
       .Case<arith::BitcastOp>([&](auto) { return e.bitcast(type, v[0]); })
       .Case<Ex2Op>([&](auto) { return emitEx2(e, v[0]); })
       .Case<Lg2Op>([&](auto) { return emitLg2(e, v[0]); })
+      .Case<RcpOp>([&](auto) { return emitRcp(e, v[0]); })
       .Default([](Operation *) { return Value(); });
 }
 

@@ -65,11 +65,16 @@
 // CHECK-NEXT: tile.release %[[K]]
 // CHECK-NEXT: tile.wait %[[V]]
 // CHECK-NEXT: tile.release %[[V]]
-// The first block of a stretch.
+// The first block of a stretch. Its bitmap is read ahead of the product, and rows are hidden behind the
+// softmax: neither is waited for.
+// CHECK: llvm.load {{.*}} -> i32
 // CHECK: tile.mma_operand %[[F]], %[[K]]
 // CHECK: tile.wait_mma 0
 // CHECK: tile.range_bits
+// CHECK-NOT: tile.hide
 // CHECK: tile.release %[[Q]]
+// CHECK: tile.to_operand
+// CHECK: tile.hide %[[V]]
 // The full loop: S is issued, then O; S is waited for alone; no bits.
 // CHECK: tile.mma_operand %[[F]], %[[K]]
 // CHECK: tile.mma_register
@@ -79,6 +84,7 @@
 // CHECK: tile.wait_mma 0
 // CHECK: } else {
 // The partial loop.
+// CHECK: llvm.load {{.*}} -> i32
 // CHECK: tile.mma_operand %[[F]], %[[K]]
 // CHECK: tile.mma_register
 // CHECK: tile.wait_mma 1

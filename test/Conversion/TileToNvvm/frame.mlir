@@ -51,6 +51,7 @@ tile.kernel @frame words(17) {
 // CHECK-NEXT: %[[WARP:.*]] = nvvm.shfl.sync idx %{{.*}}, %[[W]], %{{.*}}, %{{.*}} : i32 -> i32
 // CHECK: llvm.cond_br %{{.*}}, ^[[INIT:bb[0-9]+]], ^[[READY:bb[0-9]+]]
 // CHECK: ^[[INIT]]:
+// CHECK-COUNT-4: prefetch.tensormap [$0]
 // CHECK: %[[F0:.*]] = llvm.add %[[BASE]], %[[FULL]] : i32
 // CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %[[F0]], %[[ONE]]
 // CHECK: %[[E0:.*]] = llvm.add %[[BASE]], %[[EMPTY]] : i32

@@ -15,7 +15,7 @@ tile.kernel @hide words(1) {
   ^bb0(%group: i32):
     // CHECK-DAG: %[[C0:.*]] = llvm.mlir.constant(0 : i32) : i32
     // CHECK-DAG: %[[C1:.*]] = llvm.mlir.constant(1 : i32) : i32
-    // CHECK-DAG: %[[C5:.*]] = llvm.mlir.constant(5 : i32) : i32
+    // CHECK-DAG: %[[C4:.*]] = llvm.mlir.constant(4 : i32) : i32
     // CHECK-DAG: %[[C7:.*]] = llvm.mlir.constant(7 : i32) : i32
     // CHECK-DAG: %[[C31:.*]] = llvm.mlir.constant(31 : i32) : i32
     // CHECK-DAG: %[[C128:.*]] = llvm.mlir.constant(128 : i32) : i32
@@ -24,38 +24,42 @@ tile.kernel @hide words(1) {
     // CHECK: setmaxnreg.inc
     // CHECK: %[[GROUP:.*]] = llvm.sub
     // CHECK: %[[THREAD:.*]] = llvm.and
+    // CHECK: %[[OTHER:.*]] = nvvm.read.ptx.sreg.ctaid.x
     // CHECK: %[[AT:.*]] = llvm.mul %{{.*}}, %[[TILE]] : i32
     // CHECK-NEXT: %[[BASE:.*]] = llvm.add %{{.*}}, %[[AT]] : i32
-    // A thread has row t; its bit of the bitmap decides.
+    // A thread has row t; its bit of the first word decides.
     // CHECK-NEXT: %[[ROW:.*]] = llvm.add %[[THREAD]], %[[C0]] : i32
-    // CHECK-NEXT: %[[WORD:.*]] = llvm.lshr %[[ROW]], %[[C5]] : i32
-    // CHECK-NEXT: %[[PLACE:.*]] = llvm.getelementptr %{{.*}}[%[[WORD]]] : (!llvm.ptr, i32) -> !llvm.ptr, i32
-    // CHECK-NEXT: %[[BITS:.*]] = llvm.load %[[PLACE]] {alignment = 4 : i64} : !llvm.ptr -> i32
     // CHECK-NEXT: %[[NUMBER:.*]] = llvm.and %[[ROW]], %[[C31]] : i32
-    // CHECK-NEXT: %[[SHIFTED:.*]] = llvm.lshr %[[BITS]], %[[NUMBER]] : i32
+    // CHECK-NEXT: %[[SHIFTED:.*]] = llvm.lshr %[[GROUP]], %[[NUMBER]] : i32
     // CHECK-NEXT: %[[BIT:.*]] = llvm.and %[[SHIFTED]], %[[C1]] : i32
     // CHECK-NEXT: %[[SEEN:.*]] = llvm.icmp "ne" %[[BIT]], %[[C0]] : i32
     // CHECK-NEXT: llvm.cond_br %[[SEEN]], ^[[NEXT:bb[0-9]+]], ^[[ZERO:bb[0-9]+]]
     // CHECK: ^[[ZERO]]:
+    // Eight rows next to each other start at the eight pieces of their 128 bytes.
+    // CHECK-NEXT: %[[EIGHTH:.*]] = llvm.and %[[ROW]], %[[C7]] : i32
+    // CHECK-NEXT: %[[PIECE:.*]] = llvm.shl %[[EIGHTH]], %[[C4]] : i32
     // CHECK-NEXT: %[[BYTES:.*]] = llvm.shl %[[ROW]], %[[C7]] : i32
-    // CHECK-NEXT: %[[TO:.*]] = llvm.add %[[BASE]], %[[BYTES]] : i32
-    // Both column groups, 128 bytes of each.
-    // CHECK-NEXT: "st.shared.v4.b32 [$0+0], {$1, $1, $1, $1};\0Ast.shared.v4.b32 [$0+16], {$1, $1, $1, $1};\0A{{.*}}[$0+112], {$1, $1, $1, $1};\0Ast.shared.v4.b32 [$0+20480], {{.*}}st.shared.v4.b32 [$0+20592], {$1, $1, $1, $1};\0A", "r,r,~{memory}" %[[TO]], %[[C0]]
+    // CHECK-NEXT: %[[LINE:.*]] = llvm.add %[[BASE]], %[[BYTES]] : i32
+    // CHECK-NEXT: %[[TO:.*]] = llvm.or %[[LINE]], %[[PIECE]] : i32
+    // Every piece of both column groups.
+    // CHECK-NEXT: xor.b32 a, $0, 0;\0Ast.shared.v4.b32 [a+0], {$1, $1, $1, $1};\0Ast.shared.v4.b32 [a+20480], {$1, $1, $1, $1};\0Axor.b32 a, $0, 16;\0Ast{{.*}}xor.b32 a, $0, 112;\0Ast.shared.v4.b32 [a+0], {$1, $1, $1, $1};\0Ast.shared.v4.b32 [a+20480], {$1, $1, $1, $1};\0A}", "r,r,~{memory}" %[[TO]], %[[C0]]
     // CHECK-NEXT: llvm.br ^[[NEXT]]
-    // Row t + 128 where there is one.
+    // Row t + 128 where there is one; its bit of the second word.
     // CHECK: ^[[NEXT]]:
     // CHECK-NEXT: %[[ROW2:.*]] = llvm.add %[[THREAD]], %[[C128]] : i32
     // CHECK-NEXT: %[[INSIDE:.*]] = llvm.icmp "slt" %[[ROW2]], %[[C160]] : i32
     // CHECK-NEXT: llvm.cond_br %[[INSIDE]], ^[[SECOND:bb[0-9]+]], ^[[AFTER:bb[0-9]+]]
     // CHECK: ^[[SECOND]]:
-    // CHECK-NEXT: llvm.lshr %[[ROW2]], %[[C5]] : i32
+    // CHECK-NEXT: %[[NUMBER2:.*]] = llvm.and %[[ROW2]], %[[C31]] : i32
+    // CHECK-NEXT: llvm.lshr %[[OTHER]], %[[NUMBER2]] : i32
     // CHECK: llvm.cond_br %{{.*}}, ^[[AFTER]], ^{{bb[0-9]+}}
     // CHECK: st.shared.v4.b32
     // CHECK: ^[[AFTER]]:
     // CHECK-NEXT: "fence.proxy.async.shared::cta;"
     // CHECK-NEXT: %[[ID:.*]] = llvm.add %[[GROUP]], %[[C1]] : i32
     // CHECK-NEXT: nvvm.barrier id = %[[ID]] number_of_threads = %[[C128]]
-    tile.hide %v[%group] keep %args : !v, !llvm.ptr
+    %other = tile.block_id : i32
+    tile.hide %v[%group] keep %group, %other : !v
   }
 }
 

@@ -780,3 +780,18 @@ tile.kernel @f words(15) {
     }
   }
 }
+
+// -----
+
+// tile-C31
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  %v = tile.ring arrivals(8) : !tile.ring<2 x 160x64xbf16>
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    // expected-error @+1 {{'tile.hide' op expected 2 words for 160 rows, got 1 (tile-C31)}}
+    tile.hide %v[%group] keep %group : !tile.ring<2 x 160x64xbf16>
+  }
+}

@@ -105,8 +105,8 @@ tile.kernel @all words(15) {
     %b2 = tile.bits_or %b, %b : !bits
     // CHECK: %[[S2:.*]] = tile.select %[[B2]], %[[S]], %{{.*}} : <64x128>, <64x128xf32, acc>
     %s2 = tile.select %b2, %s, %f : !bits, !acc
-    // CHECK: tile.hide %[[K]][%[[GROUP]]] keep %{{.*}} : <3 x 128x64xbf16>, !llvm.ptr
-    tile.hide %k[%group] keep %args : !ring, !llvm.ptr
+    // CHECK: tile.hide %[[K]][%[[GROUP]]] keep %[[GROUP]] : <3 x 128x64xbf16>
+    tile.hide %k[%group] keep %group : !ring
     // CHECK: tile.hide_unseen %[[K]][%[[GROUP]]] keep %[[B]], %{{.*}} : <3 x 128x64xbf16>, <64x128>
     tile.hide_unseen %k[%group] keep %b, %sharing : !ring, !bits
     // CHECK: %[[M:.*]] = tile.row_max %[[S2]] : <64x128xf32, acc> -> <f32>
@@ -120,8 +120,10 @@ tile.kernel @all words(15) {
       %y = tile.ex2 %d : f32
       // CHECK: tile.lg2 %{{.*}} : f32
       %z = tile.lg2 %y : f32
+      // CHECK: tile.rcp %{{.*}} : f32
+      %r = tile.rcp %z : f32
       // CHECK: tile.yield %{{.*}}, %{{.*}} : f32, i1
-      tile.yield %z, %bit : f32, i1
+      tile.yield %r, %bit : f32, i1
     }
     // CHECK: tile.map -> !tile.bits<64x128> {
     %even = tile.map -> !bits {

@@ -184,7 +184,18 @@ LogicalResult AcquireOp::verify() { return verifyRing(*this, getRing()); }
 LogicalResult ExpectOp::verify() { return verifyRing(*this, getRing()); }
 LogicalResult WaitOp::verify() { return verifyRing(*this, getRing()); }
 LogicalResult ReleaseOp::verify() { return verifyRing(*this, getRing()); }
-LogicalResult HideOp::verify() { return verifyRing(*this, getRing()); }
+
+LogicalResult HideOp::verify() {
+  if (failed(verifyRing(*this, getRing())))
+    return failure();
+  constexpr int64_t kThreads = 128; // of a row group
+  int64_t rows = cast<RingType>(getRing().getType()).getRows();
+  int64_t expected = llvm::divideCeil(rows, kThreads), words = getWords().size();
+  if (words != expected)
+    return emitOpError("expected ")
+           << expected << " words for " << rows << " rows, got " << words << " (tile-C31)";
+  return success();
+}
 
 static LogicalResult verifyQueue(Operation *op, Value queue) {
   if (!queue.getDefiningOp<QueueOp>())
