@@ -57,14 +57,14 @@ static std::string logText(const char *log) {
   return text.empty() ? "" : ": " + text;
 }
 
-/// Loads a module and finds its entry.
-static Status loadCode(const Api &api, const std::vector<uint8_t> &code, const std::string &entry,
-                       void *&module, void *&function) {
+/// Loads a module and finds its entry. Only what the driver compiles has options for its compiler.
+static Status loadCode(const Api &api, const std::vector<uint8_t> &code, bool isText,
+                       const std::string &entry, void *&module, void *&function) {
   std::vector<char> log(16384, 0);
   int options[] = {kJitErrorLogBuffer, kJitErrorLogBufferSizeBytes};
   void *values[] = {log.data(), reinterpret_cast<void *>(log.size() - 1)};
   if (Status status = check(api, "cuModuleLoadDataEx",
-                            api.moduleLoad(&module, code.data(), 2, options, values));
+                            api.moduleLoad(&module, code.data(), isText ? 2 : 0, options, values));
       !status)
     return Error{status.message() + logText(log.data())};
   Status status =
@@ -86,7 +86,8 @@ Status CudaKernel::loadModule(const Artifact &artifact, const Kernel &kernel) {
       status = checkBinaryTables(kernel, binary);
     if (!status)
       return status;
-    status = loadCode(owner->api(), artifact.blobs[binary.blob], binary.entry, module, function);
+    status = loadCode(owner->api(), artifact.blobs[binary.blob], binary.format == "ptx",
+                      binary.entry, module, function);
     if (status) {
       kernelBinary = &binary;
       return {};

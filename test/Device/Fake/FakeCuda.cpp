@@ -221,6 +221,7 @@ FAKE(cuModuleLoadDataEx)
 (void **module, const void *image, unsigned numOptions, int *options, void **values) {
   ENTER("cuModuleLoadDataEx");
   NOT_CAPTURED();
+  state().moduleOptions = numOptions;
   char *log = nullptr;
   size_t logSize = 0;
   for (unsigned i = 0; i < numOptions; ++i) {

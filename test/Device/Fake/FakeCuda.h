@@ -48,7 +48,8 @@ struct State {
   // What happened. Steps that repeat themselves allocate nothing here.
   std::map<std::string, int, std::less<>> calls;
   std::vector<Launch> launches;
-  std::string fault; ///< first misuse, or empty
+  unsigned moduleOptions = 0; ///< number of the last module's
+  std::string fault;          ///< first misuse, or empty
   // What is alive.
   std::map<uintptr_t, size_t> memory;
   std::map<uintptr_t, size_t> pinned;

@@ -98,8 +98,11 @@ TEST_F(Cuda, ErrorsCarryTheDriversText) {
 TEST_F(Cuda, TheCubinIsTakenElseThePtx) {
   Artifact artifact = gpuArtifact();
   EXPECT_EQ(loadMessage(artifact), "loaded cubin");
+  // A cubin has nothing for the driver's compiler, which is not asked for.
+  EXPECT_EQ(fakeState().moduleOptions, 0u);
   artifact.blobs[0] = bytesOf("built for another chip");
   EXPECT_EQ(loadMessage(artifact), "loaded ptx");
+  EXPECT_EQ(fakeState().moduleOptions, 2u);
   artifact.blobs[1] = bytesOf("attn-broken ptxas error: line 3\nunknown op\n");
   EXPECT_EQ(loadMessage(artifact),
             "kernel 'tiny': cubin: cuModuleLoadDataEx: CUDA_ERROR_INVALID_IMAGE (device kernel "
