@@ -36,7 +36,10 @@ def ConvertAttnToTilePass : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"sm_90a\"", "GPU target">,
     Option<"countTiles", "count-tiles", "bool", "false", "count visited tiles into TileCounters">,
     Option<"shape", "shape", "std::string", "\"\"",
-           "row groups and keys of a block, as 2x128 or 2x128-turns (default: the target's table)">
+           "row groups and keys of a block, as 2x128 or 2x128-turns (default: the target's table)">,
+    Option<"rescaleSlack", "rescale-slack", "int64_t", "-1",
+           "multiply O only where the maximum of a row of the warp rose by more than 2^slack, 0 to 8 "
+           "(default: the target's table)">
   ];
 }
 

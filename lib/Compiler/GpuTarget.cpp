@@ -39,7 +39,7 @@ public:
 
   LogicalResult lowerToTile(StringRef shape = "") {
     PassManager passes(module.getContext());
-    compiler::buildTilePipeline(passes, target.name, options.countTiles, shape);
+    compiler::buildTilePipeline(passes, target.name, options, shape);
     if (failed(passes.run(module)))
       return failure();
     for (const std::string &symbol : symbols)

@@ -50,13 +50,15 @@ void attn::compiler::buildNativePipeline(OpPassManager &pm) {
   pm.addPass(createConvertBlocksPass());
 }
 
-void attn::compiler::buildTilePipeline(OpPassManager &pm, llvm::StringRef target, bool countTiles,
-                                       llvm::StringRef shape) {
-  ConvertAttnToTilePassOptions options;
-  options.target = target.str();
-  options.countTiles = countTiles;
-  options.shape = shape.str();
-  pm.addPass(createConvertAttnToTilePass(options));
+void attn::compiler::buildTilePipeline(OpPassManager &pm, llvm::StringRef target,
+                                       const CompileOptions &options, llvm::StringRef shape) {
+  ConvertAttnToTilePassOptions pass;
+  pass.target = target.str();
+  pass.countTiles = options.countTiles;
+  pass.shape = shape.str();
+  if (options.rescaleSlack)
+    pass.rescaleSlack = *options.rescaleSlack;
+  pm.addPass(createConvertAttnToTilePass(pass));
 }
 
 void attn::compiler::registerPipelines() {

@@ -7,7 +7,8 @@ usage: build_artifacts.py --compile ATTN-COMPILE OUT [--only TEXT] [--fake ATTN-
 Writes OUT/MASK-dDIM-TYPE-hHEADSxKVHEADS[-tiles][-plain].attn; the kernel of a file is called MASK, which
 tells the test what it must keep. Files named -tiles count the tiles they visit, -plain are compiled
 without the mask passes. With --fake the kernels are made for the fake driver instead of a GPU. With --sim
-they are PTX only, and more of them: every mask in every dim and type, and once without its passes.
+they are PTX only, and more of them: every mask in every dim and type, and once without its passes; and
+some with another --rescale-slack than the table's, -slack0 and -slack8.
 """
 
 import argparse
@@ -121,6 +122,10 @@ def cases(simulated=False):
     # The shape of the batch files in examples/.
     result.append(("window_mm_clamp", 256, "bf16", 8, 4, ""))
     result.append(("window_mm_clamp", 256, "bf16", 8, 4, "-tiles"))
+    if simulated:
+        for mask, dim, slack in (("causal", 64, 8), ("causal", 128, 0), ("window_mm", 128, 8), ("alibi", 128, 8),
+                                 ("causal", 256, 0), ("predicate", 256, 0)):
+            result += [(mask, dim, dtype, 2, 1, "-slack%d" % slack) for dtype in TYPES]
     return sorted(set(result))
 
 
@@ -140,7 +145,8 @@ def spec(mask, dim, dtype, heads, kv_heads):
     return text + "}\n"
 
 
-OPTIONS = {"": [], "-tiles": ["--instrument=tiles"], "-plain": ["--no-mask-passes"]}
+OPTIONS = {"": [], "-tiles": ["--instrument=tiles"], "-plain": ["--no-mask-passes"],
+           "-slack0": ["--rescale-slack=0"], "-slack8": ["--rescale-slack=8"]}
 
 
 def run(command):

@@ -45,6 +45,12 @@ static cl::opt<std::string>
     instrument("instrument", cl::value_desc("what"),
                cl::desc("Build counters into GPU kernels: tiles (the key blocks that are visited)"),
                cl::cat(category));
+static cl::opt<unsigned> rescaleSlack(
+    "rescale-slack", cl::value_desc("0-8"),
+    cl::desc("GPU kernels multiply the running output only where a row's maximum rose by more than "
+             "2^slack: 0 gives the bits of multiplying always, more is less work and less exact "
+             "(default: what was measured to be fastest)"),
+    cl::cat(category));
 static cl::opt<std::string> shapes(
     "shapes", cl::value_desc("which"),
     cl::desc("Compile the spec's kernel for the GPU once for each shape of its tiles that the "
@@ -154,7 +160,8 @@ static bool hasGpuTarget(const compiler::CompileOptions &options) {
 static std::string uselessOption(const compiler::CompileOptions &options) {
   bool gpu = hasGpuTarget(options), cpu = !llvm::all_of(options.targets, compiler::isGpuTarget);
   for (const cl::Option *option :
-       std::initializer_list<const cl::Option *>{&instrument, &shapes, &ptxas, &strictPtxas})
+       std::initializer_list<const cl::Option *>{&instrument, &rescaleSlack, &shapes, &ptxas,
+                                                 &strictPtxas})
     if (option->getNumOccurrences() && !gpu)
       return "--" + option->ArgStr.str() + " has no meaning without a GPU target";
   if (optLevel.getNumOccurrences() && !cpu)
@@ -167,8 +174,11 @@ static std::string uselessOption(const compiler::CompileOptions &options) {
     return "--shapes has no meaning with --emit=" + emit + ", no artifact is made";
   if (recipes.getNumOccurrences())
     return "--recipe has no meaning with --emit=" + emit + ", no artifact is made";
-  if (emit == "attn" && instrument.getNumOccurrences())
-    return "--instrument has no meaning with --emit=attn, no code is generated";
+  for (const cl::Option *option :
+       std::initializer_list<const cl::Option *>{&instrument, &rescaleSlack})
+    if (emit == "attn" && option->getNumOccurrences())
+      return "--" + option->ArgStr.str() +
+             " has no meaning with --emit=attn, no code is generated";
   for (const cl::Option *option : std::initializer_list<const cl::Option *>{&ptxas, &strictPtxas})
     if (option->getNumOccurrences() && emit != "cubin")
       return "--" + option->ArgStr.str() + " has no meaning with --emit=" + emit +
@@ -196,6 +206,8 @@ static std::string setGpuOptions(compiler::CompileOptions &options) {
   if (instrument.getNumOccurrences() && instrument != "tiles")
     return "--instrument: expected tiles, got '" + instrument + "'";
   options.countTiles = instrument.getNumOccurrences();
+  if (rescaleSlack.getNumOccurrences())
+    options.rescaleSlack = rescaleSlack;
   if (shapes.getNumOccurrences() && shapes != "all")
     return "--shapes: expected all, got '" + shapes + "'";
   options.allShapes = shapes.getNumOccurrences();
@@ -287,7 +299,7 @@ static std::string checkProveOptions() {
   const cl::Option &targets = targetNames; // Its operator& is not the built-in one.
   const cl::Option &wanted = recipes;
   for (const cl::Option *option : std::initializer_list<const cl::Option *>{
-           &targets, &output, &emit, &explain, &optLevel, &noMaskPasses, &instrument, &shapes,
+           &targets, &output, &emit, &explain, &optLevel, &noMaskPasses, &instrument, &rescaleSlack, &shapes,
            &wanted, &ptxas, &strictPtxas, &verifyMasks})
     if (option->getNumOccurrences())
       return (option->ArgStr.size() == 1 ? "-" : "--") + option->ArgStr.str() +

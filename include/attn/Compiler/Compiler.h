@@ -12,6 +12,7 @@
 #include "llvm/Support/Error.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,11 @@ struct CompileOptions {
   unsigned optLevel = 3;
   /// GPU kernels count what they visit, see core::TileCounters.
   bool countTiles = false;
+  /// GPU kernels multiply the running O only where a row's maximum rose by more than 2^slack since
+  /// they last did, 0 to 8. 0 gives the bits of multiplying always; with more, weights up to
+  /// 2^slack are summed and rounded, and the largest is then not exactly 1. Default: what was
+  /// measured to be fastest (docs/performance.md).
+  std::optional<unsigned> rescaleSlack;
   /// The only kernel of the spec, for one GPU target, once for each shape of its tiles that the
   /// target could have: kernels "NAME@SHAPE", that of the target's table first. For attn-run
   /// --tune.

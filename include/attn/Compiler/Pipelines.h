@@ -4,6 +4,8 @@
 #ifndef ATTN_COMPILER_PIPELINES_H
 #define ATTN_COMPILER_PIPELINES_H
 
+#include "attn/Compiler/Compiler.h"
+
 #include "llvm/ADT/StringRef.h"
 
 namespace mlir {
@@ -21,10 +23,10 @@ namespace attn::compiler {
 void buildMaskPipeline(mlir::OpPassManager &pm, const TvCheckPassOptions *proofs = nullptr);
 /// attn-to-native: kernels to the LLVM dialect for the CPU.
 void buildNativePipeline(mlir::OpPassManager &pm);
-/// Kernels to the tile dialect for a GPU target; `countTiles` as in CompileOptions, `shape` empty
-/// or one of attn::getTileShapes(). From there on it is attn::buildTileToNvvmPipeline.
-void buildTilePipeline(mlir::OpPassManager &pm, llvm::StringRef target, bool countTiles,
-                       llvm::StringRef shape = "");
+/// Kernels to the tile dialect for a GPU target, by the options for GPU code; `shape` empty or one
+/// of attn::getTileShapes(). From there on it is attn::buildTileToNvvmPipeline.
+void buildTilePipeline(mlir::OpPassManager &pm, llvm::StringRef target,
+                       const CompileOptions &options, llvm::StringRef shape = "");
 /// Registers both by name.
 void registerPipelines();
 

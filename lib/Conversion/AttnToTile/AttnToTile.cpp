@@ -104,6 +104,15 @@ public:
       FailureOr<TileShapeInfo> chosen = findShape(kernel, *info, *base, shape);
       if (failed(chosen))
         return signalPassFailure();
+      constexpr int64_t kNotGiven = -1;
+      const int64_t slack = rescaleSlack;
+      if (slack < kNotGiven || slack > kMostRescaleSlack) {
+        kernel.emitError() << "rescale-slack: expected 0 to " << kMostRescaleSlack << ", got "
+                           << slack;
+        return signalPassFailure();
+      }
+      if (slack != kNotGiven)
+        chosen->rescaleSlack = slack;
       OpBuilder builder(kernel);
       HopperSchedule(kernel, std::move(form), *chosen, countTiles).emit(builder);
       kernel.erase();

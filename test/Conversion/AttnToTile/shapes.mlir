@@ -3,6 +3,10 @@
 // Other shapes than the table's.
 // RUN: attn-opt %s --attn-mask-passes --convert-attn-to-tile=shape=2x80 | FileCheck %s
 // RUN: attn-opt %s --attn-mask-passes --convert-attn-to-tile=shape=3x112-turns | FileCheck %s --check-prefix=THREE
+// RUN: attn-opt %s --attn-mask-passes --convert-attn-to-tile=rescale-slack=4 | FileCheck %s --check-prefix=SLACK
+// RUN: attn-opt %s --attn-mask-passes --convert-attn-to-tile=rescale-slack=0 | FileCheck %s --check-prefix=EXACT
+// RUN: not attn-opt %s --attn-mask-passes --convert-attn-to-tile=rescale-slack=9 2>&1 | FileCheck %s --check-prefix=MUCH
+// RUN: not attn-opt %s --attn-mask-passes --convert-attn-to-tile=rescale-slack=-2 2>&1 | FileCheck %s --check-prefix=LITTLE
 // RUN: not attn-opt %s --attn-mask-passes --convert-attn-to-tile=shape=2x72 2>&1 | FileCheck %s --check-prefix=NONE
 
 // CHECK: tile.ring arrivals(4) : <2 x 64x64xbf16>
@@ -16,6 +20,21 @@
 // THREE: tile.producer registers(24)
 // THREE: tile.consumers groups(3) registers(160)
 // THREE: tile.await_turn
+
+// The maximum stays where it is until it rises by more than 4.
+// SLACK: tile.row_max
+// SLACK: arith.maxnumf
+// SLACK: %[[RISE:.*]] = arith.mulf
+// SLACK: %[[FOUR:.*]] = arith.constant 4.000000e+00 : f32
+// SLACK: arith.cmpf ogt, %[[RISE]], %[[FOUR]] : f32
+// SLACK: tile.warp_any
+
+// EXACT: tile.row_max
+// EXACT-NOT: arith.cmpf ogt
+// EXACT: tile.warp_any
+
+// MUCH: error: rescale-slack: expected 0 to 8, got 9
+// LITTLE: error: rescale-slack: expected 0 to 8, got -2
 
 // NONE: error: target 'sm_90a' has no shape '2x72' for it, expected one of: 3x128-turns, 2x48, 2x48-turns,
 attn.kernel @causal heads(4) kv_heads(2) dim(64) q(bf16) kv(bf16) {

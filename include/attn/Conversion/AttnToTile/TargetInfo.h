@@ -29,6 +29,9 @@ enum class MaskShape {
 };
 
 /// Shape and schedule of a kernel for one head dimension.
+/// The most of TileShapeInfo::rescaleSlack: weights of 2^8 leave f16 its range.
+inline constexpr int64_t kMostRescaleSlack = 8;
+
 struct TileShapeInfo {
   int64_t dim;               ///< of q, k and v
   ElementWork work;          ///< the most that the shape has registers for
