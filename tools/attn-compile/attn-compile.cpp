@@ -159,9 +159,8 @@ static bool hasGpuTarget(const compiler::CompileOptions &options) {
 /// Options that say how code is made are given only where that code is made.
 static std::string uselessOption(const compiler::CompileOptions &options) {
   bool gpu = hasGpuTarget(options), cpu = !llvm::all_of(options.targets, compiler::isGpuTarget);
-  for (const cl::Option *option :
-       std::initializer_list<const cl::Option *>{&instrument, &rescaleSlack, &shapes, &ptxas,
-                                                 &strictPtxas})
+  for (const cl::Option *option : std::initializer_list<const cl::Option *>{
+           &instrument, &rescaleSlack, &shapes, &ptxas, &strictPtxas})
     if (option->getNumOccurrences() && !gpu)
       return "--" + option->ArgStr.str() + " has no meaning without a GPU target";
   if (optLevel.getNumOccurrences() && !cpu)
@@ -177,8 +176,7 @@ static std::string uselessOption(const compiler::CompileOptions &options) {
   for (const cl::Option *option :
        std::initializer_list<const cl::Option *>{&instrument, &rescaleSlack})
     if (emit == "attn" && option->getNumOccurrences())
-      return "--" + option->ArgStr.str() +
-             " has no meaning with --emit=attn, no code is generated";
+      return "--" + option->ArgStr.str() + " has no meaning with --emit=attn, no code is generated";
   for (const cl::Option *option : std::initializer_list<const cl::Option *>{&ptxas, &strictPtxas})
     if (option->getNumOccurrences() && emit != "cubin")
       return "--" + option->ArgStr.str() + " has no meaning with --emit=" + emit +
@@ -299,8 +297,8 @@ static std::string checkProveOptions() {
   const cl::Option &targets = targetNames; // Its operator& is not the built-in one.
   const cl::Option &wanted = recipes;
   for (const cl::Option *option : std::initializer_list<const cl::Option *>{
-           &targets, &output, &emit, &explain, &optLevel, &noMaskPasses, &instrument, &rescaleSlack, &shapes,
-           &wanted, &ptxas, &strictPtxas, &verifyMasks})
+           &targets, &output, &emit, &explain, &optLevel, &noMaskPasses, &instrument, &rescaleSlack,
+           &shapes, &wanted, &ptxas, &strictPtxas, &verifyMasks})
     if (option->getNumOccurrences())
       return (option->ArgStr.size() == 1 ? "-" : "--") + option->ArgStr.str() +
              " has no meaning with --prove-equal, nothing is compiled";
