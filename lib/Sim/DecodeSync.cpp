@@ -165,9 +165,25 @@ void Decoder::fence(const PtxInstruction &from, Instr &in) {
   static const char *const spaces[] = {"global", "shared::cta", "shared::cluster"};
   in.cls = Class::Barrier;
   Modifiers m(from);
-  if (from.opcode == "nanosleep" || from.opcode == "prefetch") { // hints
+  if (from.opcode == "nanosleep") { // a hint
     in.run = executeNothing;
     in.cls = Class::Other;
+    return;
+  }
+  if (from.opcode == "prefetch") { // another; PTX ISA "prefetch"
+    static const char *const memories[] = {"global", "local"};
+    static const char *const levels[] = {"L1", "L2", "L2::evict_last", "L2::evict_normal"};
+    in.run = executeNothing;
+    in.cls = Class::Other;
+    if (!m.take("tensormap")) {
+      m.oneOf(memories);
+      if (m.oneOf(levels) < 0)
+        return fail("unknown form");
+    }
+    if (!m.done())
+      return fail("unknown modifier '" + m.next() + "'");
+    if (operands(from, 1, 1) && from.operands[0].kind != PtxOperand::Kind::Memory)
+      fail("expected an address in brackets");
     return;
   }
   if (from.opcode == "griddepcontrol") { // of a launch with no other before it

@@ -309,7 +309,8 @@ def Tile_HideOp : Tile_Op<"hide", [Tile_InConsumers]> {
   let summary = "Zeroes the rows of a full slot whose bit in a bitmap is 0.";
   let description = [{
     Row r has bit r mod 32 of word r / 32. Thread t of the row group (`tile.thread_id`) brings the
-    word of row t, and of row 128 + t if the slot has more rows than 128.
+    word of row t, and of row 128 + t if the slot has more rows than 128; what it brings for rows
+    that the slot does not have is ignored.
 
     Every thread of the row group takes part; the rows are then visible to its products (generic
     stores, proxy fence, barrier of the row group). No product of the group may be pending on the

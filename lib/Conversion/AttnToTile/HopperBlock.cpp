@@ -140,7 +140,9 @@ Value HopperSchedule::emitMasked(OpBuilder &builder, Value bits, Value scores) {
 }
 
 /// The words of a partial block's bitmap that the thread brings to tile.hide: read ahead of the
-/// block's products, beside which they come. All ones where no row is hidden.
+/// block's products, beside which they come. All ones where no row is hidden. Threads past the
+/// block's keys bring words that nobody looks at (and that nobody wrote where the length is on the
+/// device).
 SmallVector<Value> HopperSchedule::emitVisible(OpBuilder &builder, const EntryScalars &entry) {
   if (!form.isRuns)
     return {};
@@ -170,8 +172,8 @@ SmallVector<Value> HopperSchedule::emitVisible(OpBuilder &builder, const EntrySc
   return llvm::to_vector_of<Value>(words.getResults());
 }
 
-/// A slot that no row of the query tile keeps is zeroed before it meets a weight of 0: it may hold
-/// NaN or infinity.
+/// Rows of V's slot that no row of the query tile keeps are zeroed before they meet weights of 0:
+/// they may hold NaN or infinity.
 void HopperSchedule::emitHide(OpBuilder &builder, const EntryScalars &entry, Value use, Value bits,
                               ValueRange visible) {
   Location loc = getLoc();

@@ -416,7 +416,9 @@ HopperSchedule::Finish HopperSchedule::emitFinish(OpBuilder &builder, const Stat
         TileEmitter in(b, loc);
         Value total = arguments[0], max = state.max ? arguments[1] : Value();
         Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, total, in.f32(0));
-        // With a constant shift the sum may be subnormal.
+        // Relative to a maximum the sum is at least about 1 and of the order of the number of keys;
+        // the reciprocal is 0 above 2^126, which takes scores of some 2^31. With a constant shift
+        // it may be anything from 2^-110 to 2^68 (HopperScore.cpp), and is divided by.
         Value inverse = max ? Value(tile::RcpOp::create(b, loc, total))
                             : Value(arith::DivFOp::create(b, loc, in.f32(1), total));
         Value log = tile::Lg2Op::create(b, loc, total);

@@ -211,6 +211,7 @@ private:
   /// Zeroes hidden rows of V's slot for a partial block.
   void emitHide(mlir::OpBuilder &builder, const EntryScalars &entry, mlir::Value use,
                 mlir::Value bits, mlir::ValueRange visible);
+  /// What emitHide() takes as `visible` later; nothing where it goes by the bits of the block.
   llvm::SmallVector<mlir::Value> emitVisible(mlir::OpBuilder &builder, const EntryScalars &entry);
   struct Softmax {
     mlir::Value max, factor;  ///< factor: of O and the sum before; null as State::max

@@ -39,7 +39,6 @@ void KernelLowering::emitMeetSharing(Value sharing, int64_t groups) {
   e.enter(after);
 }
 
-/// `isSeen` takes a row and which one of the thread's it is.
 void KernelLowering::emitZeroRows(const Ring &ring, Value stage,
                                   function_ref<Value(Value, int64_t)> isSeen,
                                   function_ref<void()> meet) {

@@ -3,6 +3,7 @@
 // Other shapes than the table's.
 // RUN: attn-opt %s --attn-mask-passes --convert-attn-to-tile=shape=2x80 | FileCheck %s
 // RUN: attn-opt %s --attn-mask-passes --convert-attn-to-tile=shape=3x112-turns | FileCheck %s --check-prefix=THREE
+// RUN: attn-opt %s --attn-mask-passes --convert-attn-to-tile=shape=2x160 | FileCheck %s --check-prefix=WORDS
 // RUN: attn-opt %s --attn-mask-passes --convert-attn-to-tile=rescale-slack=4 | FileCheck %s --check-prefix=SLACK
 // RUN: attn-opt %s --attn-mask-passes --convert-attn-to-tile=rescale-slack=0 | FileCheck %s --check-prefix=EXACT
 // RUN: not attn-opt %s --attn-mask-passes --convert-attn-to-tile=rescale-slack=9 2>&1 | FileCheck %s --check-prefix=MUCH
@@ -20,6 +21,22 @@
 // THREE: tile.producer registers(24)
 // THREE: tile.consumers groups(3) registers(160)
 // THREE: tile.await_turn
+
+// Of a bitmap of 160 keys a thread brings the words of rows t and 128 + t.
+// WORDS: tile.consumers
+// WORDS: %[[WORD:.*]] = arith.shrui %{{.*}}, %c5_i32
+// WORDS: %[[EIGHT:.*]] = arith.muli %{{.*}}, %c8_i32
+// WORDS-NEXT: %[[AT:.*]] = arith.addi %[[EIGHT]], %[[WORD]] : i32
+// WORDS: %[[FIRST:.*]] = llvm.load {{.*}} -> i32
+// WORDS-NEXT: %[[FOUR:.*]] = arith.constant 4 : i32
+// WORDS-NEXT: %[[NEXT:.*]] = arith.addi %[[AT]], %[[FOUR]] : i32
+// WORDS-NEXT: %[[WIDE:.*]] = arith.extsi %[[NEXT]] : i32 to i64
+// WORDS-NEXT: %[[SIZE:.*]] = arith.constant 4 : i64
+// WORDS-NEXT: %[[BYTES:.*]] = arith.muli %[[WIDE]], %[[SIZE]] : i64
+// WORDS-NEXT: %[[PLACE:.*]] = llvm.getelementptr %{{.*}}[%[[BYTES]]]
+// WORDS-NEXT: %[[SECOND:.*]] = llvm.load %[[PLACE]]
+// WORDS-NEXT: scf.yield %[[FIRST]], %[[SECOND]] : i32, i32
+// WORDS: tile.hide %{{.*}} keep %{{.*}}, %{{.*}} :
 
 // The maximum stays where it is until it rises by more than 4.
 // SLACK: tile.row_max

@@ -206,6 +206,8 @@ tile.kernel @scalars words(1) {
     llvm.store volatile %r62, %args : f32, !llvm.ptr
     // CHECK: llvm.call_intrinsic "llvm.nvvm.lg2.approx.ftz.f"(%[[F]])
     %r63 = tile.lg2 %f : f32
+    // CHECK: llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[F]])
+    %r63r = tile.rcp %f : f32
     llvm.store volatile %r63, %args : f32, !llvm.ptr
     // CHECK: llvm.intr.fabs(%[[F]])
     %r64 = math.absf %f : f32

@@ -791,7 +791,36 @@ tile.kernel @f words(15) {
   }
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
-    // expected-error @+1 {{'tile.hide' op expected 2 words for 160 rows, got 1 (tile-C31)}}
+    // expected-error @+1 {{'tile.hide' op takes a word for every 128 rows, 2 for 160 rows, got 1 (tile-C31)}}
     tile.hide %v[%group] keep %group : !tile.ring<2 x 160x64xbf16>
+  }
+}
+
+// -----
+
+// tile-C31
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  %v = tile.ring arrivals(8) : !tile.ring<2 x 128x64xbf16>
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    // expected-error @+1 {{'tile.hide' op takes a word for every 128 rows, 1 for 128 rows, got 2 (tile-C31)}}
+    tile.hide %v[%group] keep %group, %group : !tile.ring<2 x 128x64xbf16>
+  }
+}
+
+// -----
+
+tile.kernel @f words(15) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(2) registers(240) {
+  ^bb0(%group: i32):
+    %f = arith.constant 1.0 : f64
+    // expected-error @+1 {{'tile.rcp' op operand #0 must be 32-bit float, but got 'f64'}}
+    %r = "tile.rcp"(%f) : (f64) -> f64
   }
 }

@@ -174,7 +174,10 @@ TEST(MachineLaunch, RefusedInstructions) {
       {"mbarrier.try_wait.parity.shared::cluster.b64 %p1, [%bar], 0;", "expected .shared::cta"},
       {"mbarrier.arrive.release.cluster.shared::cluster.b64 %d0, [%bar];", "expected '_'"},
       {"barrier.cluster.wait.relaxed;", "unknown modifier 'relaxed'"},
-      {"cp.async.ca.shared.global [%s], %in, 16;", "expected an address in brackets"}};
+      {"cp.async.ca.shared.global [%s], %in, 16;", "expected an address in brackets"},
+      {"prefetch.tensormap %in;", "expected an address in brackets"},
+      {"prefetch.global [%in];", "unknown form"},
+      {"prefetch.tensormap.L2 [%in];", "unknown modifier 'L2'"}};
   for (const auto &[body, why] : cases) {
     Kernel kernel;
     kernel.body = std::string(body) + "\n";

@@ -192,8 +192,8 @@ LogicalResult HideOp::verify() {
   int64_t rows = cast<RingType>(getRing().getType()).getRows();
   int64_t expected = llvm::divideCeil(rows, kThreads), words = getWords().size();
   if (words != expected)
-    return emitOpError("expected ")
-           << expected << " words for " << rows << " rows, got " << words << " (tile-C31)";
+    return emitOpError("takes a word for every 128 rows, ")
+           << expected << " for " << rows << " rows, got " << words << " (tile-C31)";
   return success();
 }
 
