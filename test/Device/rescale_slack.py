@@ -23,8 +23,9 @@ def main():
             folders.append(folder)
             for mask in ("causal", "window_mm"):
                 name = f"{mask}-d128-bf16-h2x1"
-                subprocess.run([compiler, "-", "--target=sm_90a", "--ptxas=none", *options, "-o", folder / f"{name}.attn"],
-                               input=build_artifacts.spec(mask, 128, "bf16", 2, 1), text=True, check=True)
+                command = [compiler, "-", "--target=sm_90a", "--ptxas=none", *options]
+                subprocess.run([*command, "-o", folder / f"{name}.attn"], check=True, text=True,
+                               input=build_artifacts.spec(mask, 128, "bf16", 2, 1))
         if all((folders[0] / p.name).read_bytes() == p.read_bytes() for p in folders[1].iterdir()):
             sys.exit("the option changes nothing")
         run = ["--small", "--rounds", "6", "--many", "0", "--seed", "31", "--sim", "earliest"]

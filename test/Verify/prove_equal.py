@@ -88,7 +88,8 @@ LONG = KERNEL % ("k", "params(%n: i32)", """%z = arith.constant 0 : index
 ERROR = re.compile(r"are different masks: at b = (\d+), h = (\d+), q = -?\d+, k = (\d+) the first (keeps|drops) and "
                    r"the second (keeps|drops) the element\n")
 USELESS = ["-o=OUT", "--emit=attn", "--target=cpu", "--explain", "-O1", "--no-mask-passes", "--instrument=tiles",
-           "--rescale-slack=0", "--recipe=page_runs,page_size=16", "--ptxas=none", "--strict-ptxas", "--verify", "--verify=strict"]
+           "--rescale-slack=0", "--recipe=page_runs,page_size=16", "--ptxas=none", "--strict-ptxas", "--verify",
+           "--verify=strict"]
 
 
 def draws(tool, spec, batch, b, h, k):

@@ -50,7 +50,8 @@ struct CompileOptions {
   bool countTiles = false;
   /// GPU kernels multiply the running O only where a row's maximum rose by more than 2^slack since
   /// they last did, 0 to 8. 0 gives the bits of multiplying always; with more, weights up to
-  /// 2^slack are summed and rounded, and the largest is then not exactly 1. Default: what was
+  /// 2^slack are summed and rounded, and the largest is then not exactly 1. Nothing to kernels
+  /// whose scores a soft cap bounds: they have no maximum and multiply never. Default: what was
   /// measured to be fastest (docs/performance.md).
   std::optional<unsigned> rescaleSlack;
   /// The only kernel of the spec, for one GPU target, once for each shape of its tiles that the

@@ -148,8 +148,7 @@ SmallVector<Value> HopperSchedule::emitVisible(OpBuilder &builder, const EntrySc
     return {};
   Location loc = getLoc();
   TileEmitter e(builder, loc);
-  constexpr int64_t kThreads = 128; // of a row group
-  int64_t count = llvm::divideCeil(shape.keyTile, kThreads);
+  int64_t count = llvm::divideCeil(shape.keyTile, tile::kGroupThreads);
   auto words = scf::IfOp::create(
       builder, loc, e.cmp(Predicate::sge, entry.visible, e.i32(0)),
       [&](OpBuilder &b, Location) {
@@ -159,7 +158,7 @@ SmallVector<Value> HopperSchedule::emitVisible(OpBuilder &builder, const EntrySc
         Value first = in.add(in.mul(entry.visible, in.i32(core::kVisibleWords)), word);
         SmallVector<Value> results;
         for (int64_t i = 0; i < count; ++i) {
-          Value number = in.toI64(in.add(first, in.i32(i * kThreads / 32)));
+          Value number = in.toI64(in.add(first, in.i32(i * tile::kGroupThreads / 32)));
           Value at = in.address(visibleTable, in.mul(number, in.i64(4)));
           // Written in this kernel where the length is on the device.
           results.push_back(LLVM::LoadOp::create(b, loc, b.getI32Type(), at, /*alignment=*/4));

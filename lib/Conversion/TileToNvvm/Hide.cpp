@@ -43,10 +43,10 @@ void KernelLowering::emitZeroRows(const Ring &ring, Value stage,
                                   function_ref<Value(Value, int64_t)> isSeen,
                                   function_ref<void()> meet) {
   Value base = stageAddress(ring, stage);
-  for (int64_t pass = 0; pass * 128 < ring.type.getRows(); ++pass) {
-    Value row = e.add(thread, e.i32(pass * 128));
+  for (int64_t pass = 0; pass * kGroupThreads < ring.type.getRows(); ++pass) {
+    Value row = e.add(thread, e.i32(pass * kGroupThreads));
     Block *after = e.newBlock();
-    if ((pass + 1) * 128 > ring.type.getRows()) {
+    if ((pass + 1) * kGroupThreads > ring.type.getRows()) {
       Block *inside = e.newBlock();
       e.branchIf(e.cmp(IntPredicate::slt, row, e.i32(ring.type.getRows())), inside, after);
       e.enter(inside);

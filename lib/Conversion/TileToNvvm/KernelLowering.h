@@ -131,9 +131,9 @@ private:
   // Hidden rows (Hide.cpp).
   void emitHide(HideOp op);
   void emitHideUnseen(HideUnseenOp op);
-  /// Zeroes the rows of a stage for which `isSeen` gives false; after `meet` products may
-  /// read them.
-  /// Thread t has rows t, t + 128, ...: `isSeen` takes a row and its number among the thread's.
+  /// Zeroes the rows of a stage for which `isSeen` gives false; after `meet` products may read
+  /// them. Thread t has rows t, t + 128, ...: `isSeen` takes a row and its number among the
+  /// thread's.
   void emitZeroRows(const Ring &ring, mlir::Value stage,
                     llvm::function_ref<mlir::Value(mlir::Value, int64_t)> isSeen,
                     llvm::function_ref<void()> meet);

@@ -28,10 +28,10 @@ enum class MaskShape {
   Any
 };
 
-/// Shape and schedule of a kernel for one head dimension.
 /// The most of TileShapeInfo::rescaleSlack: weights of 2^8 leave f16 its range.
 inline constexpr int64_t kMostRescaleSlack = 8;
 
+/// Shape and schedule of a kernel for one head dimension.
 struct TileShapeInfo {
   int64_t dim;               ///< of q, k and v
   ElementWork work;          ///< the most that the shape has registers for

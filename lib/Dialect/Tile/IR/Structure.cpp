@@ -188,9 +188,8 @@ LogicalResult ReleaseOp::verify() { return verifyRing(*this, getRing()); }
 LogicalResult HideOp::verify() {
   if (failed(verifyRing(*this, getRing())))
     return failure();
-  constexpr int64_t kThreads = 128; // of a row group
   int64_t rows = cast<RingType>(getRing().getType()).getRows();
-  int64_t expected = llvm::divideCeil(rows, kThreads), words = getWords().size();
+  int64_t expected = llvm::divideCeil(rows, kGroupThreads), words = getWords().size();
   if (words != expected)
     return emitOpError("takes a word for every 128 rows, ")
            << expected << " for " << rows << " rows, got " << words << " (tile-C31)";

@@ -26,6 +26,8 @@ namespace attn::tile {
 
 /// Rows of a fragment: one warpgroup's part of a product.
 constexpr int64_t kFragmentRows = 64;
+/// Threads of a row group: a warpgroup.
+constexpr int64_t kGroupThreads = 128;
 /// Columns of a product at most (PTX ISA, wgmma shapes m64nNk16).
 constexpr int64_t kMaxColumns = 256;
 /// Row groups that can have a named barrier for each set of them, beside one each: 16 barriers a
