@@ -135,8 +135,8 @@ typedef struct attn_launch_shape {
 /* Arrays of the caller's with their capacities, in elements, and the numbers that are written. */
 typedef struct attn_work_list {
   size_t struct_size;
-  attn_work_item *work; /* heaviest tiles first, heads of a key/value head side by side, as many
-                           key/value heads at a time as L2 holds */
+  attn_work_item *work; /* heaviest tiles first, heads of a key/value head side by side, few
+                           key/value heads at a time, so that their keys and values stay in L2 */
   int64_t work_capacity, num_work;
   attn_query_tile *tiles;
   int64_t tile_capacity, num_tiles;

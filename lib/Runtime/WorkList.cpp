@@ -130,7 +130,8 @@ struct WorkListBuilder::Impl {
   void emit(const QueryTile &tile, Interval blocks, uint32_t groupClasses, TileSums &sums);
   void addEntry(Interval blocks, uint32_t groupClasses, int32_t visible);
   void order(const Batch &batch, const WorkListKeys &keys);
-  void orderPart(const Batch &batch, Interval partTiles, int64_t headsAtATime);
+  bool isUneven(Interval partTiles) const;
+  void orderPart(const Batch &batch, Interval partTiles, int64_t headsAtATime, int64_t lastHeads);
   Status checkSizes() const;
 
   const CudaLaunch launch;
@@ -459,20 +460,37 @@ Status WorkListBuilder::Impl::buildTiles(const Batch &batch, const WorkListKeys 
 
 /// Fills `work`, part by part.
 void WorkListBuilder::Impl::order(const Batch &batch, const WorkListKeys &keys) {
-  const int64_t keysInBudget = kL2Budget / std::max<int64_t>(keys.bytes, 1);
   int64_t tileBegin = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const int64_t headsAtATime = keysInBudget / std::max<int64_t>(partSums[i].keys, 1);
-    orderPart(batch, {tileBegin, partSums[i].tileEnd}, std::max<int64_t>(headsAtATime, 1));
+    const Interval tiles{tileBegin, partSums[i].tileEnd};
+    auto headsWithin = [&](int64_t bytes) {
+      const int64_t keysWithin = bytes / std::max<int64_t>(keys.bytes, 1);
+      return std::max<int64_t>(keysWithin / std::max<int64_t>(partSums[i].keys, 1), 1);
+    };
+    const int64_t headsAtATime = headsWithin(kL2Budget);
+    orderPart(batch, tiles, headsAtATime,
+              isUneven(tiles) ? headsWithin(kLastL2Budget) : headsAtATime);
     tileBegin = partSums[i].tileEnd;
     parts[i].workEnd = work.count;
   }
 }
 
+/// True if some tile costs much more than others: with few heads at a time SMs would have nothing
+/// to do beside the last of them.
+bool WorkListBuilder::Impl::isUneven(Interval partTiles) const {
+  uint64_t sum = 0, most = 0;
+  for (int64_t t = partTiles.lo; t < partTiles.hi; ++t) {
+    sum += costs[t];
+    most = std::max<uint64_t>(most, costs[t]);
+  }
+  // Above 1.5 times the mean; causal masks have 2 times, windows little more than 1.
+  return 2 * most * static_cast<uint64_t>(partTiles.size()) > 3 * sum;
+}
+
 /// Where all heads share a tile's records its cost is that of each, and one order serves every set
 /// of key/value heads.
-void WorkListBuilder::Impl::orderPart(const Batch &batch, Interval partTiles,
-                                      int64_t headsAtATime) {
+void WorkListBuilder::Impl::orderPart(const Batch &batch, Interval partTiles, int64_t headsAtATime,
+                                      int64_t lastHeads) {
   const int64_t tileHeads = classes.isPerHead() ? batch.numHeads : 1;
   const Interval queryTiles{partTiles.lo / tileHeads, partTiles.hi / tileHeads};
   const int64_t group = batch.numHeads / batch.numKvHeads;
@@ -486,8 +504,10 @@ void WorkListBuilder::Impl::orderPart(const Batch &batch, Interval partTiles,
       addUnit(costs[t], t, 0);
     sortByCost(units.data(), spare.data(), numUnits);
   }
-  for (int64_t first = 0; first < batch.numKvHeads; first += headsAtATime) {
-    const int64_t last = std::min(first + headsAtATime, batch.numKvHeads);
+  int64_t last = 0;
+  for (int64_t first = 0; first < batch.numKvHeads; first = last) {
+    const bool isEnd = batch.numKvHeads - first <= std::max(headsAtATime, lastHeads);
+    last = isEnd ? batch.numKvHeads : first + headsAtATime;
     if (shared) {
       if (work.count + numUnits * (last - first) * group > work.memory.size) {
         work.count += numUnits * (last - first) * group;

@@ -290,8 +290,21 @@ void judgePart(const Launch &s, const rt::WorkList &list, const std::vector<int6
     if (std::max(tokens.begin, batch.shape.queryStartLoc[b]) <
         std::min(tokens.end, batch.shape.queryStartLoc[b + 1]))
       keys += batch.shape.keyEnd[b] - batch.shape.keyBegin[b];
-  const int64_t together =
-      std::max<int64_t>(1, rt::kL2Budget / s.keys.bytes / std::max<int64_t>(1, keys));
+  auto headsWithin = [&](int64_t bytes) {
+    return std::max<int64_t>(1, bytes / s.keys.bytes / std::max<int64_t>(1, keys));
+  };
+  const int64_t together = headsWithin(rt::kL2Budget);
+  int64_t sum = 0, most = 0;
+  for (int64_t i = slice.begin; i < slice.end; ++i) {
+    sum += costs[list.work[i].tile];
+    most = std::max(most, costs[list.work[i].tile]);
+  }
+  const bool isUneven = 2 * most * (slice.end - slice.begin) > 3 * sum;
+  const int64_t lastTogether = isUneven ? headsWithin(rt::kLastL2Budget) : together;
+  // The first head of the last group.
+  int64_t lastGroup = 0;
+  while (batch.numKvHeads - lastGroup > lastTogether)
+    lastGroup += together;
   int64_t previousSet = 0, previousCost = std::numeric_limits<int64_t>::max();
   ASSERT_EQ((slice.end - slice.begin) % group, 0);
   for (int64_t i = slice.begin; i < slice.end; i += group) {
@@ -303,7 +316,7 @@ void judgePart(const Launch &s, const rt::WorkList &list, const std::vector<int6
       ASSERT_EQ(list.tiles[item.tile].tokenBegin, list.tiles[list.work[i].tile].tokenBegin);
       cost = std::max(cost, costs[item.tile]);
     }
-    const int64_t set = kv / together;
+    const int64_t set = std::min(kv, lastGroup) / together;
     ASSERT_GE(set, previousSet);
     if (set == previousSet) {
       ASSERT_LE(cost, previousCost);

@@ -115,18 +115,39 @@ TEST(WorkList, BlocksStartWhereATileNeedsThem) {
   EXPECT_EQ(visited({start, 512}), 256u * 17);
 }
 
-TEST(WorkList, HeadsThatFitTheCacheRunTogether) {
-  MaskProgram program;
-  // 4096 keys of 2048 bytes are 8 MB a head: four heads at a time.
-  const Batch batch = oneRequest(256, 4096, 12, 6);
+/// Query heads of the work items, in order.
+std::vector<int32_t> headsOf(const MaskProgram &program, const Batch &batch, int64_t keyBytes) {
   Result<rt::WorkList> list =
-      rt::buildWorkList(program, batch, launchOf(2, 128), TilePlan::Intervals, {nullptr, 2048});
-  ASSERT_TRUE(list.ok()) << list.message();
+      rt::buildWorkList(program, batch, launchOf(2, 128), TilePlan::Intervals, {nullptr, keyBytes});
+  EXPECT_TRUE(list.ok()) << list.message();
   std::vector<int32_t> heads;
   for (const WorkItem &item : list->work)
     heads.push_back(item.head);
-  EXPECT_EQ(heads, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6,  7,  0, 1, 2,  3,
-                                         4, 5, 6, 7, 8, 9, 10, 11, 8, 9, 10, 11}));
+  return heads;
+}
+
+TEST(WorkList, HeadsThatFitTheCacheRunTogether) {
+  MaskProgram program;
+  // 4096 keys of 1024 bytes are 4 MB a head: two heads at a time.
+  EXPECT_EQ(headsOf(program, oneRequest(256, 4096, 12, 6), 1024),
+            (std::vector<int32_t>{0, 1, 2, 3, 0, 1, 2,  3,  4, 5, 6,  7,
+                                  4, 5, 6, 7, 8, 9, 10, 11, 8, 9, 10, 11}));
+}
+
+// Tiles of 1 to 4 blocks: at the end more heads run together, so that the heaviest tiles are not
+// last. 512 keys of 16 KiB are 8 MiB a head.
+TEST(WorkList, MoreHeadsAreLastWhereTilesDiffer) {
+  MaskProgram causal;
+  causal.mask = add(causal, Op::Causal);
+  std::vector<int32_t> heads = {0, 0, 0, 0, 1, 1, 1, 1};
+  for (int tile = 0; tile < 4; ++tile)
+    heads.insert(heads.end(), {2, 3, 4, 5});
+  EXPECT_EQ(headsOf(causal, oneRequest(512, 512, 6, 6), 16384), heads);
+  // The last two tiles alone have 3 and 4 blocks.
+  heads.clear();
+  for (int32_t head = 0; head < 6; ++head)
+    heads.insert(heads.end(), {head, head});
+  EXPECT_EQ(headsOf(causal, oneRequest(256, 512, 6, 6), 16384), heads);
 }
 
 TEST(WorkList, CutsAreTokensInOrder) {
