@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What ptxas makes of a fused mask: bits of a mask become predicates eight at a time (R2P), products are HGMMA,
+// What ptxas makes of a fused mask: bits of a mask become predicates seven at a time (R2P), products are HGMMA,
 // tiles come and go by the tensor memory accelerator, and nothing is spilled.
 // REQUIRES: ptxas, nvdisasm
 // RUN: attn-compile %s --target=sm_90a --emit=cubin -o %t.cubin
 // RUN: %nvdisasm -c %t.cubin > %t.sass
 // RUN: FileCheck %s --check-prefix=BITS < %t.sass
-// BITS: R2P PR, R{{[0-9]+}}, 0x3
-// BITS: FSEL R{{[0-9]+}}, R{{[0-9]+}}, -INF , P{{[0-6]}}
+// BITS: R2P PR, R{{[0-9]+}}, 0x7f
+// BITS-NEXT: FSEL R{{[0-9]+}}, R{{[0-9]+}}, -INF , P{{[0-6]}}
+// RUN: not grep -E "R2P PR, R[0-9]+(\.B[1-3])?, 0x(3|c|30) " %t.sass
 // RUN: FileCheck %s --check-prefix=PRODUCTS < %t.sass
 // PRODUCTS: HGMMA.64x128x16.F32.BF16
 // RUN: FileCheck %s --check-prefix=LOADS < %t.sass

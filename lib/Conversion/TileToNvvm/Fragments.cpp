@@ -124,10 +124,13 @@ void KernelLowering::emitSelect(SelectOp op) {
   Values registers = lookup(op.getFragment());
   const Values &words = lookup(op.getBits());
   Value otherwise = lookupOne(op.getOtherwise());
-  for (size_t i = 0; i < registers.size(); ++i) {
-    size_t row = i / 2 % 2, element = i / 4 * 2 + i % 2;
-    Value word = words[row * words.size() / 2 + element / 32];
-    registers[i] = e.select(isClear(word, element % 32), otherwise, registers[i]);
-  }
+  // A row after the other: ptxas takes up to seven neighbouring bits of a word to predicates at
+  // once.
+  for (size_t row = 0; row < 2; ++row)
+    for (size_t element = 0; element < registers.size() / 2; ++element) {
+      size_t i = element / 2 * 4 + row * 2 + element % 2;
+      Value word = words[row * words.size() / 2 + element / 32];
+      registers[i] = e.select(isClear(word, element % 32), otherwise, registers[i]);
+    }
   bind(op.getResult(), registers);
 }

@@ -190,22 +190,23 @@ tile.kernel @select words(1) {
     // CHECK: shl.b32
     // CHECK-NEXT: %[[W1:.*]] = llvm.and
     %b = tile.range_bits %lo, %lo : !tile.rows<i32> -> !tile.bits<64x16>
-    // Registers 0, 1, 4, 5 are bits 0 to 3 of the first row, 2, 3, 6, 7 of the second.
+    // Registers 0, 1, 4, 5 are bits 0 to 3 of the first row, 2, 3, 6, 7 of the second; bits of a word one after
+    // the other.
     // CHECK-NEXT: %[[T0:.*]] = llvm.and %[[W0]], %[[C1]] : i32
     // CHECK-NEXT: %[[Z0:.*]] = llvm.icmp "eq" %[[T0]], %[[C0]] : i32
     // CHECK-NEXT: llvm.select %[[Z0]], %[[NINF]], %[[X0]] : i1, f32
     // CHECK-NEXT: llvm.and %[[W0]], %[[C2]] : i32
     // CHECK-NEXT: llvm.icmp
     // CHECK-NEXT: llvm.select %{{.*}}, %[[NINF]], %[[X1]]
-    // CHECK-NEXT: llvm.and %[[W1]], %[[C1]] : i32
+    // CHECK-NEXT: llvm.and %[[W0]], %[[C4]] : i32
+    // CHECK-NEXT: llvm.icmp
+    // CHECK-NEXT: llvm.select %{{.*}}, %[[NINF]], %[[X4]]
+    // CHECK: llvm.and %[[W1]], %[[C1]] : i32
     // CHECK-NEXT: llvm.icmp
     // CHECK-NEXT: llvm.select %{{.*}}, %[[NINF]], %[[X2]]
     // CHECK-NEXT: llvm.and %[[W1]], %[[C2]] : i32
     // CHECK-NEXT: llvm.icmp
     // CHECK-NEXT: llvm.select %{{.*}}, %[[NINF]], %[[X3]]
-    // CHECK-NEXT: llvm.and %[[W0]], %[[C4]] : i32
-    // CHECK-NEXT: llvm.icmp
-    // CHECK-NEXT: llvm.select %{{.*}}, %[[NINF]], %[[X4]]
     %s = tile.select %b, %f, %ninf : !tile.bits<64x16>, !wide
     // CHECK: cvt.rn.f16x2.f32
     %p = tile.to_operand %s : !wide -> !tile.fragment<64x16xf16, operand>
