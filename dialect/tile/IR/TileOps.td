@@ -647,9 +647,9 @@ def Tile_StoreOp : Tile_Op<"store", [Tile_InConsumers]> {
 def Tile_StoreBoxOp : Tile_Op<"store_box", [Tile_InConsumers]> {
   let summary = "Rounds a fragment to 16 bits and writes all of its rows through TMA.";
   let description = [{
-    To rows `row` ... `row + 63` of head `head` of the map, whose boxes have 64 rows of one column
-    group. `columns` at a time lie in scratch memory of the row group, from which they are copied
-    while the group goes on; the kernel ends when all are read.
+    To rows `row` ... `row + 63` of head `head` of the map, whose boxes have 16 rows of one column
+    group: a warp's. `columns` at a time lie in scratch memory of the row group, from which each
+    warp copies its own while it goes on; the kernel ends when all are read.
 
     Example: `tile.store_box %o to %map[%row, %head] columns(128) : !tile.fragment<64x128xf32, acc> as bf16`
   }];

@@ -16,7 +16,8 @@
 //
 // Tensor maps are 5-D over 16-bit elements, 128-byte swizzle, zero fill outside:
 //   dimension 0: 64 columns (a column group)      box 64
-//   dimension 1: rows: tokens (Q, O), slots       box 64 (Q, O), CudaArg::BoxRows (K, V)
+//   dimension 1: rows: tokens (Q, O), slots       box kGroupRows (Q), kWarpRows (O),
+//                                                 CudaArg::BoxRows (K, V)
 //   dimension 2: column groups, dim / 64          O: box 1; all if the box has the tile's rows,
 //                                                 else 1
 //   dimension 3: heads (Q, O), key/value heads    box 1
@@ -121,6 +122,8 @@ static_assert(sizeof(TileEntry) == 16, "device layout; loaded as one vector");
 
 /// Rows of a row group: those of one warpgroup's matrix product.
 constexpr int64_t kGroupRows = 64;
+/// Those of a warp, which writes its own of O.
+constexpr int64_t kWarpRows = 16;
 /// Rows of a tile with TileHeader::isBound: the lanes of a warp have one each.
 constexpr int64_t kMostBoundRows = 32;
 /// A bitmap covers one key block.

@@ -7,6 +7,9 @@
 using namespace mlir;
 using namespace attn::tile;
 
+/// Of a row of a column group in shared memory.
+static constexpr int64_t kRowBytes = 128;
+
 static Value byteOffset(Emitter &e, Value pointer, Value offset) {
   return LLVM::GEPOp::create(e.getBuilder(), e.getLoc(), pointer.getType(),
                              e.getBuilder().getI8Type(), pointer, ArrayRef<LLVM::GEPArg>{offset});
@@ -61,21 +64,25 @@ void KernelLowering::emitStore(StoreOp op) {
 void KernelLowering::emitWaitStored() {
   // PTX ISA, cp.async.bulk.wait_group: of this thread's groups; .read: only until they are read.
   e.assembly("{\n.reg .pred P;\nsetp.eq.u32 P, $0, 0;\n@P cp.async.bulk.wait_group.read 0;\n}", "r",
-             {thread}, {});
+             {lane}, {});
 }
 
 /// The accumulator's pairs are the registers of 8x8 matrices (PTX ISA, stmatrix), two rows of them
-/// for 16 columns. One thread copies, and waits until the copies before have read.
+/// for 16 columns. Each warp has rows of its own, so warps need not meet: one lane copies them, and
+/// waits until the copies before have read.
 void KernelLowering::emitStoreBox(StoreBoxOp op) {
   Values packed = packPairs(lookup(op.getFragment()), op.getElement());
-  Value map = lookupOne(op.getMap()), row = lookupOne(op.getRow()), head = lookupOne(op.getHead());
+  Value map = lookupOne(op.getMap()), head = lookupOne(op.getHead());
   int64_t columns = op.getColumns();
   Value toGroup = e.mul(group, e.i32(layout.stagingBytes));
   Value base = e.add(e.add(sharedMemory, e.i32(layout.staging)), toGroup);
   auto place = matrixPlace(base);
+  Value warpRow = e.mul(e.bitAnd(warpInCta, e.i32(3)), e.i32(kWarpRows));
+  Value row = e.add(lookupOne(op.getRow()), warpRow);
+  Value source = e.add(base, e.mul(warpRow, e.i32(kRowBytes)));
   for (int64_t first = 0; first < op.getFragment().getType().getCols(); first += columns) {
     emitWaitStored();
-    emitMeetGroup();
+    emitMeetWarp();
     for (int64_t step = 0; step < columns / 16; ++step) {
       const Value *v = packed.begin() + (first / 16 + step) * 4;
       e.assembly("stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};", "r,r,r,r,r",
@@ -83,14 +90,14 @@ void KernelLowering::emitStoreBox(StoreBoxOp op) {
     }
     // PTX ISA, async proxy: the copies read what was stored without it.
     emitFence();
-    emitMeetGroup();
+    emitMeetWarp();
     std::string text = "{\n.reg .pred P;\nsetp.eq.u32 P, $5, 0;\n";
     for (int64_t columnGroup = 0; columnGroup < columns / 64; ++columnGroup)
       text += "@P cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [$0, {$2, $3, " +
               std::to_string(first / 64 + columnGroup) + ", $4, $2}], [$1+" +
-              std::to_string(columnGroup * kFragmentRows * 128) + "];\n";
+              std::to_string(columnGroup * kFragmentRows * kRowBytes) + "];\n";
     text += "@P cp.async.bulk.commit_group;\n}";
-    e.assembly(text, "l,r,r,r,r,r", {map, base, e.i32(0), row, head, thread}, {});
+    e.assembly(text, "l,r,r,r,r,r", {map, source, e.i32(0), row, head, lane}, {});
   }
 }
 

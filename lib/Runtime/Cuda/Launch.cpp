@@ -131,7 +131,7 @@ std::array<Tensor, kCudaMaps> describe(const KernelSpec &spec, int64_t keyTile, 
                  operands.q.headStride, 0, "token", kGroupRows, kGroupRows},
           cache("k", operands.k, spec.dimQk), cache("v", operands.v, spec.dimV),
           Tensor{"o", operands.o.data, tokens, spec.numHeads, 1, spec.dimV, operands.o.tokenStride,
-                 operands.o.headStride, 0, "token", kGroupRows, /*tileRows=*/0}};
+                 operands.o.headStride, 0, "token", kWarpRows, /*tileRows=*/0}};
 }
 
 Status checkOutputs(const CudaOperands &operands, const KernelSpec &spec, int64_t tokens) {

@@ -84,9 +84,10 @@ tile.kernel @stores words(1) {
   }
 }
 
-// Two row groups have 64 rows of two column groups each at 0 and 16384, behind them no barrier. A thread waits
-// until the copies before have read, the group meets, every lane stores its row of four 8x8 matrices; what was
-// stored is shown to the copies, the group meets again, and the thread copies both column groups.
+// Two row groups have 64 rows of two column groups each at 0 and 16384, behind them no barrier. A lane of each
+// warp waits until its copies before have read, the warp meets, every lane stores its row of four 8x8 matrices;
+// what was stored is shown to the copies, the warp meets again, and the lane copies its 16 rows of both column
+// groups.
 !wide = !tile.fragment<64x128xf32, acc>
 
 // CHECK-LABEL: llvm.func @box(
@@ -97,26 +98,29 @@ tile.kernel @box words(1) {
   }
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
+    // CHECK: %[[LANE:.*]] = llvm.and
     // CHECK: setmaxnreg.inc
     // CHECK: %[[GROUP:.*]] = llvm.sub
-    // CHECK: %[[THREAD:.*]] = llvm.and
     // CHECK-COUNT-32: cvt.rn.f16x2.f32
     %f = arith.constant 1.0 : f32
     %o = tile.fill %f : f32 -> !wide
-    // CHECK: "{\0A.reg .pred P;\0Asetp.eq.u32 P, $0, 0;\0A@P cp.async.bulk.wait_group.read 0;\0A}", "r,~{memory}" %[[THREAD]]
-    // CHECK: nvvm.barrier id = %{{.*}} number_of_threads
+    // Each warp writes its own 16 rows, without the others.
+    // CHECK: "{\0A.reg .pred P;\0Asetp.eq.u32 P, $0, 0;\0A@P cp.async.bulk.wait_group.read 0;\0A}", "r,~{memory}" %[[LANE]] : (i32) -> ()
+    // CHECK-NOT: nvvm.barrier
+    // CHECK: nvvm.bar.warp.sync
     // CHECK-COUNT-8: stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};
     // CHECK-NOT: stmatrix
     // CHECK: fence.proxy.async.shared::cta;
-    // CHECK: nvvm.barrier id = %{{.*}} number_of_threads
-    // CHECK: setp.eq.u32 P, $5, 0;\0A@P cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [$0, {$2, $3, 0, $4, $2}], [$1+0];\0A@P cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [$0, {$2, $3, 1, $4, $2}], [$1+8192];\0A@P cp.async.bulk.commit_group;\0A}", "l,r,r,r,r,r,~{memory}" %arg3, %{{.*}}, %{{.*}}, %[[GROUP]], %[[GROUP]], %[[THREAD]]
+    // CHECK-NOT: nvvm.barrier
+    // CHECK: nvvm.bar.warp.sync
+    // CHECK: setp.eq.u32 P, $5, 0;\0A@P cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [$0, {$2, $3, 0, $4, $2}], [$1+0];\0A@P cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [$0, {$2, $3, 1, $4, $2}], [$1+8192];\0A@P cp.async.bulk.commit_group;\0A}", "l,r,r,r,r,r,~{memory}" %arg3, %{{.*}}, %{{.*}}, %{{.*}}, %[[GROUP]], %[[LANE]]
     tile.store_box %o to %mo[%group, %group] columns(128) : !wide as f16
     // The memory is there until all is read.
     // CHECK: cp.async.bulk.wait_group.read 0;
   }
 }
 
-// Half of the columns at a time: between the halves the thread waits and the group meets.
+// Half of the columns at a time: between the halves a lane waits and the warp meets.
 // CHECK-LABEL: llvm.func @halves(
 // CHECK-SAME: tile.shared_bytes = 8192 : i64
 tile.kernel @halves words(1) {
@@ -131,7 +135,8 @@ tile.kernel @halves words(1) {
     // CHECK-COUNT-4: stmatrix
     // CHECK: {$2, $3, 0, $4, $2}], [$1+0];
     // CHECK: cp.async.bulk.wait_group.read 0;
-    // CHECK: nvvm.barrier
+    // CHECK-NOT: nvvm.barrier
+    // CHECK: nvvm.bar.warp.sync
     // CHECK-COUNT-4: stmatrix
     // CHECK: {$2, $3, 1, $4, $2}], [$1+0];
     tile.store_box %o to %mo[%group, %group] columns(64) : !wide as bf16

@@ -428,7 +428,7 @@ std::string Emulator::run() {
       return "a tensor map that nobody encoded";
   if (maps[0].boxRows != kGroupRows || maps[0].boxGroups != spec.dimQk / 64 ||
       maps[1].boxRows != words[kCudaBoxRows] || maps[2].boxRows != words[kCudaBoxRows] ||
-      launch.keyTile % words[kCudaBoxRows] || maps[3].boxRows != kGroupRows ||
+      launch.keyTile % words[kCudaBoxRows] || maps[3].boxRows != kWarpRows ||
       maps[3].boxGroups != 1)
     return "boxes that are not the kernel's";
   if (!readRecords())

@@ -26,6 +26,8 @@ namespace attn::tile {
 
 /// Rows of a fragment: one warpgroup's part of a product.
 constexpr int64_t kFragmentRows = 64;
+/// Rows of a fragment that a warp has.
+constexpr int64_t kWarpRows = kFragmentRows / 4;
 /// Threads of a row group: a warpgroup.
 constexpr int64_t kGroupThreads = 128;
 /// Columns of a product at most (PTX ISA, wgmma shapes m64nNk16).
