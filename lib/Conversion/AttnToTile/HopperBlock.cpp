@@ -134,6 +134,23 @@ Value HopperSchedule::emitKeep(OpBuilder &builder, Value key) {
   return keep;
 }
 
+/// In arms of their own the optimiser leaves the bits where they are made, beside a product; it
+/// would move them behind it, to where they are looked at.
+Value HopperSchedule::emitEarlyKeep(OpBuilder &builder, Value key, Value isPartial) {
+  Location loc = getLoc();
+  auto bits = scf::IfOp::create(
+      builder, loc, isPartial,
+      [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, emitKeep(b, key)); },
+      [&](OpBuilder &b, Location) {
+        Type type = tile::BitsType::get(kernel.getContext(), core::kGroupRows, shape.keyTile);
+        Value zero = TileEmitter(b, loc).i32(0);
+        Value none = tile::FillOp::create(b, loc, rowsOf(b.getI32Type()), zero);
+        scf::YieldOp::create(b, loc,
+                             tile::RangeBitsOp::create(b, loc, type, none, none).getResult());
+      });
+  return bits.getResult(0);
+}
+
 Value HopperSchedule::emitMasked(OpBuilder &builder, Value bits, Value scores) {
   Value none = TileEmitter(builder, getLoc()).f32(-kInfinity);
   return tile::SelectOp::create(builder, getLoc(), bits, scores, none);

@@ -31,23 +31,20 @@ static Value emitOpaque(OpBuilder &b, Location loc, Value pointer) {
 
 /// What the bitmaps take is read again for them and not kept: the producer has no registers for all
 /// of a record beside them.
-std::pair<Value, Value> HopperSchedule::emitRowsAndKeys(OpBuilder &builder, Value header,
-                                                        Value head) {
+void HopperSchedule::emitRowsAndKeys(OpBuilder &builder, Value header, Value isBound,
+                                     TileScalars &tile) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
-  Value queryBegin = loadField(e, header, offsetof(core::TileHeader, queryBegin));
-  Value keyEnd = loadField(e, header, offsetof(core::TileHeader, keyEnd));
-  Value isBound = loadField(e, header, offsetof(core::TileHeader, isBound));
   auto placed = scf::IfOp::create(
       builder, loc, e.cmp(Predicate::ne, isBound, e.i32(0)),
       [&](OpBuilder &b, Location) {
         TileEmitter in(b, loc);
         Value again = emitOpaque(b, loc, header);
         TileScalars scalars;
-        scalars.head = head;
+        scalars.head = tile.head;
         scalars.request = loadField(in, again, offsetof(core::TileHeader, request));
-        scalars.keyEnd = emitSeqLen(b, scalars.request, keyEnd);
-        scalars.queryBegin = in.add(scalars.keyEnd, queryBegin);
+        scalars.keyEnd = emitSeqLen(b, scalars.request, tile.keyEnd);
+        scalars.queryBegin = in.add(scalars.keyEnd, tile.queryBegin);
         if (form.isRuns) {
           scalars.tokenBegin = loadField(in, again, offsetof(core::TileHeader, tokenBegin));
           scalars.rows = loadField(in, again, offsetof(core::TileHeader, rows));
@@ -59,9 +56,9 @@ std::pair<Value, Value> HopperSchedule::emitRowsAndKeys(OpBuilder &builder, Valu
         scf::YieldOp::create(b, loc, ValueRange{scalars.queryBegin, scalars.keyEnd});
       },
       [&](OpBuilder &b, Location) {
-        scf::YieldOp::create(b, loc, ValueRange{queryBegin, keyEnd});
+        scf::YieldOp::create(b, loc, ValueRange{tile.queryBegin, tile.keyEnd});
       });
-  return {placed.getResult(0), placed.getResult(1)};
+  tile.queryBegin = placed.getResult(0), tile.keyEnd = placed.getResult(1);
 }
 
 /// Every lane has the limits of a row: such a tile has no more. Of an entry's bitmap a lane then

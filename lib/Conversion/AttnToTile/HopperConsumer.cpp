@@ -118,14 +118,15 @@ Value HopperSchedule::emitFirstScores(OpBuilder &builder, const EntryScalars &en
     tile::PassTurnOp::create(builder, loc);
   if (rowsBesideProduct)
     emitRowValues(builder);
+  Value key = blockKey(e, entry, e.i32(0), shape.keyTile);
+  Value early = form.isRuns ? emitEarlyKeep(builder, key, isPartial) : Value();
   Value scores = tile::WaitMmaOp::create(builder, loc, 0, pending);
   tile::ReleaseOp::create(builder, loc, ringK, state.use);
-  Value key = blockKey(e, entry, e.i32(0), shape.keyTile);
   scores = emitScore(builder, scores, key);
   auto masked = scf::IfOp::create(
       builder, loc, isPartial,
       [&](OpBuilder &b, Location) {
-        Value bits = emitKeep(b, key);
+        Value bits = early ? early : emitKeep(b, key);
         if (!form.isRuns)
           emitHide(b, entry, state.use, bits, {});
         scf::YieldOp::create(b, loc, emitMasked(b, bits, scores));
@@ -455,6 +456,7 @@ void HopperSchedule::emitEpilogue(OpBuilder &builder, Value sums, const Finish &
     tile::StoreOp::create(b, loc, o, base, tokenStride, groupRows,
                           TypeAttr::get(kernel.getQType()));
   };
+  static_assert(core::kWarpRows == tile::kWarpRows, "rows of the map's boxes");
   // A box would also write the rows behind the tile's, which are another request's.
   Value isWhole = e.cmp(Predicate::eq, groupRows, e.i32(core::kGroupRows));
   scf::IfOp::create(

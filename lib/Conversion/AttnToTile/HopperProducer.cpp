@@ -166,19 +166,26 @@ Value HopperSchedule::emitLoads(OpBuilder &builder, const LoadScalars &tile,
   return blocks.getResult(0);
 }
 
-/// The tile's record, then Q and K. The next work item is claimed when the last K is under way: a
+/// The tile's record, Q and K. The next work item is claimed when the last K is under way: a
 /// tile claimed at the start would wait here while other CTAs have nothing to do.
-HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Progress progress) {
+HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Progress progress,
+                                                          Value number, Value head) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
   TileScalars scalars;
-  Value number;
-  std::tie(number, scalars.head) = emitWorkItem(builder, progress.item);
+  scalars.head = head;
   Value header = headerAddress(e, number);
-  std::tie(scalars.queryBegin, scalars.keyEnd) = emitRowsAndKeys(builder, header, scalars.head);
   auto field = [&](size_t offset) { return loadField(e, header, offset); };
-  scalars.request = field(offsetof(core::TileHeader, request));
   scalars.tokenBegin = field(offsetof(core::TileHeader, tokenBegin));
+  scalars.queryBegin = field(offsetof(core::TileHeader, queryBegin));
+  scalars.keyEnd = field(offsetof(core::TileHeader, keyEnd));
+  Value isBound = field(offsetof(core::TileHeader, isBound));
+  // Registers hand Q's slot back at once. From shared memory it is read up to the tile's last
+  // block, and V of the next tile would come late if who loads it had to wait for that.
+  if (shape.queryInRegisters)
+    emitQueryLoad(builder, scalars, progress.tiles);
+  emitRowsAndKeys(builder, header, isBound, scalars);
+  scalars.request = field(offsetof(core::TileHeader, request));
   scalars.rows = field(offsetof(core::TileHeader, rows));
   scalars.entryBegin = field(offsetof(core::TileHeader, entryBegin));
   scalars.entries = field(offsetof(core::TileHeader, entryCount));
@@ -189,7 +196,8 @@ HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Pr
   record.resize(4 * kQueueTileRows, zero);
   Value entries = entryAddress(e, scalars.entryBegin);
   tile::PushOp::create(builder, loc, record, scalars.entries, entries, queue, progress.tiles);
-  emitQueryLoad(builder, scalars, progress.tiles);
+  if (!shape.queryInRegisters)
+    emitQueryLoad(builder, scalars, progress.tiles);
 
   LoadScalars place = emitLoadScalars(builder, scalars);
   Value end = e.add(scalars.entryBegin, scalars.entries);
@@ -246,17 +254,24 @@ void HopperSchedule::emitProducer(OpBuilder &builder) {
   TileEmitter e(builder, loc);
   Value first = tile::BlockIdOp::create(builder, loc, builder.getI32Type()), zero = e.i32(0);
   SmallVector<Value> inits = Progress{first, zero, zero}.pack();
-  SmallVector<Type> types(inits.size(), builder.getI32Type());
+  SmallVector<Type> types(inits.size() + 2, builder.getI32Type());
   auto loop = scf::WhileOp::create(
       builder, loc, types, inits,
       [&](OpBuilder &b, Location, ValueRange carried) {
         TileEmitter in(b, loc);
+        // Read beside the list's size, which may be smaller than the launch's.
+        Value item = Progress::unpack(carried).item;
+        Value last = in.sub(in.toI32(in.word(args, core::kCudaNumWork)), in.i32(1));
+        auto [number, head] = emitWorkItem(b, in.min(item, last));
         Value total = emitNumWork(b);
-        Value more = in.cmp(Predicate::slt, Progress::unpack(carried).item, total);
-        scf::ConditionOp::create(b, loc, more, carried);
+        SmallVector<Value> passed(carried);
+        passed.append({number, head});
+        scf::ConditionOp::create(b, loc, in.cmp(Predicate::slt, item, total), passed);
       },
       [&](OpBuilder &b, Location, ValueRange carried) {
-        scf::YieldOp::create(b, loc, emitProducerTile(b, Progress::unpack(carried)).pack());
+        ValueRange item = carried.take_back(2);
+        Progress progress = Progress::unpack(carried);
+        scf::YieldOp::create(b, loc, emitProducerTile(b, progress, item[0], item[1]).pack());
       });
   // A tile without rows says that there are no more.
   SmallVector<Value> record(4 * kQueueTileRows, zero);

@@ -139,13 +139,16 @@ tile::KernelOp HopperSchedule::emit(OpBuilder &builder) {
 // Records
 //===----------------------------------------------------------------------===//
 
+/// Volatile, or it would be moved behind the branch on the list's size, beside which it is read.
 std::pair<Value, Value> HopperSchedule::emitWorkItem(OpBuilder &builder, Value item) {
-  TileEmitter e(builder, getLoc());
+  Location loc = getLoc();
+  TileEmitter e(builder, loc);
   Value offset = e.mul(e.toI64(item), e.i64(sizeof(core::WorkItem)));
   Value at = e.address(e.pointerWord(args, core::kCudaWork), offset);
-  Value pair = e.load(VectorType::get(2, builder.getI32Type()), at, 8);
-  Value number = LLVM::ExtractElementOp::create(builder, getLoc(), pair, e.i32(0));
-  return {number, LLVM::ExtractElementOp::create(builder, getLoc(), pair, e.i32(1))};
+  Value pair = LLVM::LoadOp::create(builder, loc, VectorType::get(2, builder.getI32Type()), at,
+                                    /*alignment=*/8, /*isVolatile=*/true);
+  Value number = LLVM::ExtractElementOp::create(builder, loc, pair, e.i32(0));
+  return {number, LLVM::ExtractElementOp::create(builder, loc, pair, e.i32(1))};
 }
 
 Value HopperSchedule::headerAddress(TileEmitter &e, Value tileNumber) {

@@ -137,7 +137,8 @@ private:
 
   mlir::Value emitNumWork(mlir::OpBuilder &builder);
   void emitProducer(mlir::OpBuilder &builder);
-  Progress emitProducerTile(mlir::OpBuilder &builder, Progress progress);
+  Progress emitProducerTile(mlir::OpBuilder &builder, Progress progress, mlir::Value number,
+                            mlir::Value head);
   void emitLoader(mlir::OpBuilder &builder);
   void emitQueryLoad(mlir::OpBuilder &builder, const TileScalars &tile, mlir::Value tiles);
   LoadScalars emitLoadScalars(mlir::OpBuilder &builder, const TileScalars &tile);
@@ -152,10 +153,10 @@ private:
 
   /// The length on the device of a request, at most `most`.
   mlir::Value emitSeqLen(mlir::OpBuilder &builder, mlir::Value request, mlir::Value most);
-  /// Position of row 0 and end of the keys of a tile, whose length may be on the device; writes its
-  /// bitmaps if it is.
-  std::pair<mlir::Value, mlir::Value> emitRowsAndKeys(mlir::OpBuilder &builder, mlir::Value header,
-                                                      mlir::Value head);
+  /// Makes queryBegin and keyEnd of a tile's header those of the length on the device if `isBound`,
+  /// and writes the tile's bitmaps then.
+  void emitRowsAndKeys(mlir::OpBuilder &builder, mlir::Value header, mlir::Value isBound,
+                       TileScalars &tile);
   void emitBitmaps(mlir::OpBuilder &builder, const TileScalars &scalars);
   void emitBitmap(mlir::OpBuilder &builder, const EntryScalars &entry);
 
@@ -207,6 +208,8 @@ private:
   mlir::Value emitScore(mlir::OpBuilder &builder, mlir::Value scores, mlir::Value key);
   /// Bits of the kept elements of a partial block.
   mlir::Value emitKeep(mlir::OpBuilder &builder, mlir::Value key);
+  /// The same ahead of the block's scores, for one that is partial if `isPartial` is.
+  mlir::Value emitEarlyKeep(mlir::OpBuilder &builder, mlir::Value key, mlir::Value isPartial);
   mlir::Value emitMasked(mlir::OpBuilder &builder, mlir::Value bits, mlir::Value scores);
   /// Zeroes hidden rows of V's slot for a partial block.
   void emitHide(mlir::OpBuilder &builder, const EntryScalars &entry, mlir::Value use,

@@ -15,6 +15,13 @@
 // CHECK: %[[V:.*]] = tile.ring arrivals(8) : <2 x 128x128xf16>
 // CHECK: %[[N:.*]] = tile.queue arrivals(9) : <2 x 19>
 // CHECK: tile.producer registers(24)
+// The work item is read beside the list's size, the next one whatever the size is.
+// CHECK: %[[ITEM:.*]] = arith.minsi
+// CHECK: llvm.load volatile {{.*}} -> vector<2xi32>
+// CHECK: scf.condition
+// Q in registers leaves its slot at once: it is not behind the record.
+// CHECK-COUNT-2: tile.acquire %[[Q]]
+// CHECK-NOT: tile.acquire %[[Q]]
 // A length that the device alone knows: rows and keys follow from it, and of each bitmap a lane has a word.
 // CHECK: %{{.*}}:2 = scf.if %{{.*}} -> (i32, i32) {
 // CHECK: llvm.inline_asm "mov.b64 $0, $1;"
@@ -23,7 +30,6 @@
 // CHECK: llvm.store %{{.*}} : i32, !llvm.ptr<1>
 // CHECK: } else {
 // CHECK: tile.push {{.*}} and %{{.*}} rows of %{{.*}} to %[[N]]
-// CHECK: tile.acquire %[[Q]]
 // A box of all rows, or pieces of pages: the lanes find out where they lie before the slot is empty, one copies.
 // CHECK: tile.acquire %[[K]]
 // CHECK-NEXT: tile.expect %[[K]]
@@ -65,12 +71,16 @@
 // CHECK-NEXT: tile.release %[[K]]
 // CHECK-NEXT: tile.wait %[[V]]
 // CHECK-NEXT: tile.release %[[V]]
-// The first block of a stretch. Its bitmap is read ahead of the product, and rows are hidden behind the
-// softmax: neither is waited for.
+// The first block of a stretch. Its bitmap is read ahead of the product, bits are made beside it, and rows are
+// hidden behind the softmax: none of it is waited for.
 // CHECK: llvm.load {{.*}} -> i32
 // CHECK: tile.mma_operand %[[F]], %[[K]]
-// CHECK: tile.wait_mma 0
+// CHECK-NOT: tile.wait_mma
 // CHECK: tile.range_bits
+// CHECK: tile.wait_mma 0
+// CHECK-NOT: tile.range_bits
+// CHECK-NOT: tile.hide
+// CHECK: tile.select
 // CHECK-NOT: tile.hide
 // CHECK: tile.release %[[Q]]
 // CHECK: tile.to_operand
@@ -115,14 +125,24 @@ attn.kernel @dense heads(8) kv_heads(2) dim(128) q(f16) kv(f16) {
 // CHECK: %[[V:.*]] = tile.ring arrivals(12) : <2 x 128x64xbf16>
 // CHECK: %[[N:.*]] = tile.queue arrivals(13) : <2 x 19>
 // CHECK: tile.producer registers(24)
+// Q's slot is read to the end of a tile, for which who loads V must not wait: the record is first.
+// CHECK-NOT: tile.acquire %[[Q]]
 // CHECK: tile.push {{.*}} to %[[N]]
+// CHECK-COUNT-3: tile.acquire %[[Q]]
 // CHECK: tile.consumers groups(3) registers(160)
 // CHECK: tile.front %[[N]]
 // CHECK-NOT: tile.load_operand
 // CHECK: tile.mma_shared %[[Q]]
 // CHECK: tile.map_rows -> {{.*}}!tile.rows<i32>, !tile.rows<i32>
 // CHECK-NOT: arith.cmpi {{.*}} : index
-// CHECK-COUNT-2: tile.range_bits
+// The bits of a first block are made beside its product, if it is partial.
+// CHECK-NOT: tile.wait_mma
+// CHECK: scf.if
+// CHECK: tile.range_bits
+// CHECK: } else {
+// CHECK: tile.range_bits
+// CHECK: tile.wait_mma
+// CHECK: tile.range_bits
 // CHECK-NOT: tile.range_bits
 // CHECK-NOT: tile.tests_visible
 // RAW-LABEL: tile.kernel @attn.forward.causal
