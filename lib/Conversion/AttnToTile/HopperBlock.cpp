@@ -349,8 +349,9 @@ Value HopperSchedule::emitScoresProduct(OpBuilder &builder, Value use) {
   Type type = pendingOf(shape.keyTile);
   if (shape.queryInRegisters)
     return tile::MmaOperandOp::create(builder, getLoc(), type, qOperand, ringK, use);
-  // Any use of the group's own slot names it.
-  return tile::MmaSharedOp::create(builder, getLoc(), type, ringQ, group, ringK, use);
+  // Where the group has one slot any use of it names it.
+  Value q = shape.queryTiles > 1 ? qUse : group;
+  return tile::MmaSharedOp::create(builder, getLoc(), type, ringQ, q, ringK, use);
 }
 
 /// S of this block beside O of the block before; gives the state and the weights of this one.

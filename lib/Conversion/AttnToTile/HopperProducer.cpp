@@ -180,9 +180,11 @@ HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Pr
   scalars.queryBegin = field(offsetof(core::TileHeader, queryBegin));
   scalars.keyEnd = field(offsetof(core::TileHeader, keyEnd));
   Value isBound = field(offsetof(core::TileHeader, isBound));
-  // Registers hand Q's slot back at once. From shared memory it is read up to the tile's last
-  // block, and V of the next tile would come late if who loads it had to wait for that.
-  if (shape.queryInRegisters)
+  // Registers hand Q's slot back at once, and a second one is free early. A single one is read up
+  // to the tile's last block, and V of the next tile would come late if who loads it had to wait
+  // for that.
+  const bool isSlotFree = shape.queryInRegisters || shape.queryTiles > 1;
+  if (isSlotFree)
     emitQueryLoad(builder, scalars, progress.tiles);
   emitRowsAndKeys(builder, header, isBound, scalars);
   scalars.request = field(offsetof(core::TileHeader, request));
@@ -196,7 +198,7 @@ HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Pr
   record.resize(4 * kQueueTileRows, zero);
   Value entries = entryAddress(e, scalars.entryBegin);
   tile::PushOp::create(builder, loc, record, scalars.entries, entries, queue, progress.tiles);
-  if (!shape.queryInRegisters)
+  if (!isSlotFree)
     emitQueryLoad(builder, scalars, progress.tiles);
 
   LoadScalars place = emitLoadScalars(builder, scalars);

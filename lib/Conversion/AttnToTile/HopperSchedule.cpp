@@ -116,7 +116,7 @@ tile::KernelOp HopperSchedule::emit(OpBuilder &builder) {
     return tile::RingOp::create(builder, loc, type, arrivals);
   };
   constexpr int64_t kGroupWarps = 4;
-  ringQ = ring(shape.groups, core::kGroupRows, kGroupWarps);
+  ringQ = ring(shape.queryTiles * shape.groups, core::kGroupRows, kGroupWarps);
   ringK = ring(shape.stages, shape.keyTile, kGroupWarps * shape.groups);
   ringV = ring(shape.stages, shape.keyTile, kGroupWarps * shape.groups);
   constexpr int64_t kLoaders = 1;

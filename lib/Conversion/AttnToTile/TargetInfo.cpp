@@ -46,6 +46,12 @@ using namespace attn;
 // dense at 1024 tokens 0.207 -> 0.189 ms, at 16384 2.656 -> 2.655. A slack of 2^8 instead of 0:
 // dense 1.091 / 1.084 -> 1.101 / 1.097, causal 1.238 / 1.169 -> 1.246 / 1.212.
 //
+// Q of two tiles, where it is read from shared memory: dense 64 at 1024 tokens 0.2831 / 0.3137 ->
+// 0.2721 / 0.3074 ms, causal 64 0.1959 / 0.2099 -> 0.1899 / 0.2076, at 16384 tokens within 0.2 %,
+// ALiBi 128 1.680 -> 1.670. Without it Q and the first K, which is loaded behind it, come when the
+// slowest group is done with the tile before. 256 has no room; its first K ahead of Q changed
+// nothing.
+//
 // The next tile is the next that no CTA has, claimed before the last V instead of at a tile's
 // start: causal 256 0.847 -> 0.983 and 128 0.960 -> 1.004 of FlashAttention-3 (before). Where tiles
 // cost the same it is as good as every grid-th tile or better: dense 64 at 4096 tokens by up to 2.5
@@ -55,19 +61,19 @@ static constexpr ElementWork kBits = ElementWork::Bits, kCapped = ElementWork::C
 static constexpr MaskShape kPrefixes = MaskShape::Prefixes, kAny = MaskShape::Any;
 static constexpr int64_t kAlways = TileShapeInfo::kAlways;
 // Columns: dim, work, masks; groups, keyTile, stages, registers; takesTurns,
-// queryInRegisters, rescaleSlack, storeColumns.
+// queryInRegisters, rescaleSlack, storeColumns, queryTiles.
 static constexpr TileShapeInfo kHopperShapes[] = {
-    {64, kBits, kPrefixes, 3, 128, 2, 24, 160, true, false, 0, 64},
-    {64, kBits, kAny, 3, 128, 2, 24, 160, false, false, 0, 64},
-    {64, kPredicate, kAny, 2, 128, 2, 24, 240, false, false, 0, 64},
-    {128, kBits, kPrefixes, 2, 128, 2, 24, 240, true, true, kAlways, 128},
-    {128, kBits, kAny, 2, 128, 2, 24, 240, false, true, kAlways, 128},
-    {128, kCapped, kPrefixes, 3, 80, 2, 24, 160, true, false, kAlways, 128},
-    {128, kScore, kPrefixes, 2, 128, 2, 24, 240, true, false, kAlways, 128},
-    {128, kScore, kAny, 2, 128, 2, 24, 240, false, false, kAlways, 128},
-    {128, kPredicate, kAny, 2, 64, 2, 24, 240, false, false, kAlways, 128},
-    {256, kBits, kPrefixes, 2, 64, 2, 24, 240, true, false, 8, 128},
-    {256, kPredicate, kAny, 2, 64, 2, 24, 240, false, false, 8, 128},
+    {64, kBits, kPrefixes, 3, 128, 2, 24, 160, true, false, 0, 64, 2},
+    {64, kBits, kAny, 3, 128, 2, 24, 160, false, false, 0, 64, 2},
+    {64, kPredicate, kAny, 2, 128, 2, 24, 240, false, false, 0, 64, 1},
+    {128, kBits, kPrefixes, 2, 128, 2, 24, 240, true, true, kAlways, 128, 1},
+    {128, kBits, kAny, 2, 128, 2, 24, 240, false, true, kAlways, 128, 1},
+    {128, kCapped, kPrefixes, 3, 80, 2, 24, 160, true, false, kAlways, 128, 1},
+    {128, kScore, kPrefixes, 2, 128, 2, 24, 240, true, false, kAlways, 128, 2},
+    {128, kScore, kAny, 2, 128, 2, 24, 240, false, false, kAlways, 128, 1},
+    {128, kPredicate, kAny, 2, 64, 2, 24, 240, false, false, kAlways, 128, 1},
+    {256, kBits, kPrefixes, 2, 64, 2, 24, 240, true, false, 8, 128, 1},
+    {256, kPredicate, kAny, 2, 64, 2, 24, 240, false, false, 8, 128, 1},
 };
 
 // 227 KiB: the CUDA C++ programming guide's maximum shared memory of a block at compute
@@ -77,7 +83,8 @@ static constexpr int64_t kMostSharedBytes = 232448;
 // and what tile.hide_unseen collects.
 static constexpr bool fitsSharedMemory(const TileShapeInfo &shape) {
   const int64_t rows = 64 * shape.groups, keys = 2 * shape.stages * shape.keyTile;
-  return 2 * shape.dim * (rows + keys) + 2 * rows * shape.storeColumns + 3072 <= kMostSharedBytes;
+  return 2 * shape.dim * (shape.queryTiles * rows + keys) + 2 * rows * shape.storeColumns + 3072 <=
+         kMostSharedBytes;
 }
 static constexpr bool fitSharedMemory() {
   for (const TileShapeInfo &shape : kHopperShapes)
@@ -116,6 +123,8 @@ std::vector<TileShapeInfo> TargetInfo::candidates(const TileShapeInfo &base) con
         shape.takesTurns = takesTurns;
         shape.producerRegisters = like->producerRegisters;
         shape.consumerRegisters = like->consumerRegisters;
+        if (!fitsSharedMemory(shape))
+          shape.queryTiles = 1;
         if (fitsSharedMemory(shape) && fitsRegisters(shape) && toString(shape) != toString(base))
           all.push_back(shape);
       }

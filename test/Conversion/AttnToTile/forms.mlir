@@ -118,21 +118,21 @@ attn.kernel @dense heads(8) kv_heads(2) dim(128) q(f16) kv(f16) {
 }
 
 // One run a row: limits are computed once, while the first product runs. Q's slot is handed back behind
-// the last product with it.
+// the last product with it; a second one takes that of the next tile before, so it is not behind the record.
 // CHECK-LABEL: tile.kernel @attn.forward.causal
-// CHECK: %[[Q:.*]] = tile.ring arrivals(4) : <3 x 64x64xbf16>
+// CHECK: %[[Q:.*]] = tile.ring arrivals(4) : <6 x 64x64xbf16>
 // CHECK: tile.ring arrivals(12) : <2 x 128x64xbf16>
 // CHECK: %[[V:.*]] = tile.ring arrivals(12) : <2 x 128x64xbf16>
 // CHECK: %[[N:.*]] = tile.queue arrivals(13) : <2 x 19>
 // CHECK: tile.producer registers(24)
-// Q's slot is read to the end of a tile, for which who loads V must not wait: the record is first.
-// CHECK-NOT: tile.acquire %[[Q]]
-// CHECK: tile.push {{.*}} to %[[N]]
 // CHECK-COUNT-3: tile.acquire %[[Q]]
+// CHECK: tile.push {{.*}} to %[[N]]
+// CHECK-NOT: tile.acquire %[[Q]]
 // CHECK: tile.consumers groups(3) registers(160)
 // CHECK: tile.front %[[N]]
+// CHECK: tile.wait %[[Q]][%[[USE:.*]]]
 // CHECK-NOT: tile.load_operand
-// CHECK: tile.mma_shared %[[Q]]
+// CHECK: tile.mma_shared %[[Q]][%[[USE]]]
 // CHECK: tile.map_rows -> {{.*}}!tile.rows<i32>, !tile.rows<i32>
 // CHECK-NOT: arith.cmpi {{.*}} : index
 // The bits of a first block are made beside its product, if it is partial.
@@ -161,7 +161,12 @@ attn.kernel @causal heads(8) kv_heads(4) dim(64) q(bf16) kv(bf16) {
 // Row groups take turns where all of them need about the same blocks: awaited before S of a block,
 // passed on behind O of the one before; also for blocks that a group skips.
 // CHECK-LABEL: tile.kernel @attn.forward.turns
+// CHECK: %[[Q:.*]] = tile.ring arrivals(4) : <2 x 64x256xbf16>
 // CHECK: tile.ring arrivals(8) : <2 x 64x256xbf16>
+// Q's one slot is read to the end of a tile, for which who loads V must not wait: the record is first.
+// CHECK-NOT: tile.acquire %[[Q]]
+// CHECK: tile.push
+// CHECK-COUNT-2: tile.acquire %[[Q]]
 // CHECK: tile.consumers
 // CHECK: tile.await_turn
 // CHECK-NEXT: tile.pass_turn

@@ -10,13 +10,13 @@
 // RUN: not attn-opt %s --attn-mask-passes --convert-attn-to-tile=rescale-slack=-2 2>&1 | FileCheck %s --check-prefix=LITTLE
 // RUN: not attn-opt %s --attn-mask-passes --convert-attn-to-tile=shape=2x72 2>&1 | FileCheck %s --check-prefix=NONE
 
-// CHECK: tile.ring arrivals(4) : <2 x 64x64xbf16>
+// CHECK: tile.ring arrivals(4) : <4 x 64x64xbf16>
 // CHECK: tile.ring arrivals(8) : <2 x 80x64xbf16>
 // CHECK: tile.producer registers(24)
 // CHECK: tile.consumers groups(2) registers(240)
 // CHECK-NOT: tile.await_turn
 
-// THREE: tile.ring arrivals(4) : <3 x 64x64xbf16>
+// THREE: tile.ring arrivals(4) : <6 x 64x64xbf16>
 // THREE: tile.ring arrivals(12) : <2 x 112x64xbf16>
 // THREE: tile.producer registers(24)
 // THREE: tile.consumers groups(3) registers(160)

@@ -49,6 +49,8 @@ struct TileShapeInfo {
   enum : int64_t { kAlways = -1 };
   int64_t rescaleSlack;
   int64_t storeColumns; ///< of O that lie in shared memory at a time to be copied out
+  int64_t queryTiles;   ///< whose Q lies in shared memory at a time: with two the next tile's is
+                        ///< there when a tile is done
 };
 
 /// "2x128" (row groups, keys of a block), "2x128-turns".
