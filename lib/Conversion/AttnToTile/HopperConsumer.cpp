@@ -235,7 +235,7 @@ HopperSchedule::emitStretch(OpBuilder &builder, Value entryNumber, const EntrySc
   State end = unpackState(loop.getResults().slice(kHead, stateSize()));
   Value before = e.sub(end.use, e.i32(1));
   if (!shape.queryInRegisters) {
-    // The last product with Q is done: the next tile's may come while this one is finished.
+    // The last product with Q is done: another tile's may come while this one is finished.
     Value isLast = e.cmp(Predicate::sge, loop.getResult(0), tile.entries);
     scf::IfOp::create(builder, loc, isLast, [&](OpBuilder &b, Location) {
       tile::ReleaseOp::create(b, loc, ringQ, qUse);

@@ -4,8 +4,6 @@
 
 #include "HopperSchedule.h"
 
-#include <tuple>
-
 using namespace mlir;
 using namespace attn;
 using Predicate = arith::CmpIPredicate;
@@ -166,8 +164,8 @@ Value HopperSchedule::emitLoads(OpBuilder &builder, const LoadScalars &tile,
   return blocks.getResult(0);
 }
 
-/// The tile's record, Q and K. The next work item is claimed when the last K is under way: a
-/// tile claimed at the start would wait here while other CTAs have nothing to do.
+/// The tile's record, Q and K. The next work item is claimed when the last K is under way: a tile
+/// claimed at the start would wait here while other CTAs have nothing to do.
 HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Progress progress,
                                                           Value number, Value head) {
   Location loc = getLoc();
@@ -180,9 +178,9 @@ HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Pr
   scalars.queryBegin = field(offsetof(core::TileHeader, queryBegin));
   scalars.keyEnd = field(offsetof(core::TileHeader, keyEnd));
   Value isBound = field(offsetof(core::TileHeader, isBound));
-  // Registers hand Q's slot back at once, and a second one is free early. A single one is read up
-  // to the tile's last block, and V of the next tile would come late if who loads it had to wait
-  // for that.
+  // Where Q goes into registers its slot is free behind a group's first product, and a second slot
+  // is by then. A single one that products read is not before the last of them, and V of the next
+  // tile would come late if who loads it had to wait for that.
   const bool isSlotFree = shape.queryInRegisters || shape.queryTiles > 1;
   if (isSlotFree)
     emitQueryLoad(builder, scalars, progress.tiles);
@@ -261,7 +259,8 @@ void HopperSchedule::emitProducer(OpBuilder &builder) {
       builder, loc, types, inits,
       [&](OpBuilder &b, Location, ValueRange carried) {
         TileEmitter in(b, loc);
-        // Read beside the list's size, which may be smaller than the launch's.
+        // Read beside the list's size. The number may lie past the list, as the last of every CTA
+        // does, and past what the launch has room for, where nothing may be read.
         Value item = Progress::unpack(carried).item;
         Value last = in.sub(in.toI32(in.word(args, core::kCudaNumWork)), in.i32(1));
         auto [number, head] = emitWorkItem(b, in.min(item, last));

@@ -14,8 +14,8 @@ using namespace attn;
 // its share: what a CTA gets at launch (a multiple of 8 a thread out of 65536) is dealt out again.
 // With two consumer warpgroups 504, with three 512. The warps that load get 24, the least there is
 // (PTX ISA, setmaxnreg; ptxas 13.0 spills nothing in them), which leaves 240 each, or 160. K and V
-// of two stages each and Q take 2 (groups * 64 + 4 * keyTile) dim bytes of shared memory: 88, 160
-// (128 with 3 x 80) and 192 KiB; what O takes comes on top.
+// of two stages each and Q take 2 (queryTiles * groups * 64 + 4 * keyTile) dim bytes of shared
+// memory, with O 96 to 224 KiB of the 227 that there are.
 //
 // Measured on H200s, 16384 tokens unless said, burst / sustained (docs/performance.md says how);
 // ratios are to cuDNN in the same run. "Before": kernels of the same structure made by hand.

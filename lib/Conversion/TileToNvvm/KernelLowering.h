@@ -157,7 +157,7 @@ private:
   void emitStore(StoreOp op);
   void emitStoreBox(StoreBoxOp op);
   void emitStoreRows(StoreRowsOp op);
-  /// Asynchronous stores no longer read shared memory; their thread waits.
+  /// Asynchronous stores no longer read shared memory: lane 0 of each warp waits for its own.
   void emitWaitStored();
   /// For four 8x8 matrices an instruction, in column groups of 64 rows at `base`: a lane's row and
   /// what swizzles it; the address of the 16 columns from 16 `step` on.

@@ -15,10 +15,23 @@
 // CHECK: %[[V:.*]] = tile.ring arrivals(8) : <2 x 128x128xf16>
 // CHECK: %[[N:.*]] = tile.queue arrivals(9) : <2 x 19>
 // CHECK: tile.producer registers(24)
-// The work item is read beside the list's size, the next one whatever the size is.
-// CHECK: %[[ITEM:.*]] = arith.minsi
-// CHECK: llvm.load volatile {{.*}} -> vector<2xi32>
-// CHECK: scf.condition
+// The work item is read beside the list's size, without knowing whether there is one: at the last of the
+// launch's (word 15) at most.
+// CHECK: scf.while (%[[NUMBER:.*]] = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
+// CHECK-NEXT: %[[WORD:.*]] = arith.constant 120 : i64
+// CHECK-NEXT: %[[AT:.*]] = llvm.getelementptr %arg4[%[[WORD]]]
+// CHECK-NEXT: %[[LONG:.*]] = llvm.load %[[AT]]
+// CHECK-NEXT: %[[MOST:.*]] = arith.trunci %[[LONG]]
+// CHECK-NEXT: %[[ONE:.*]] = arith.constant 1 : i32
+// CHECK-NEXT: %[[LAST:.*]] = arith.subi %[[MOST]], %[[ONE]] : i32
+// CHECK-NEXT: %[[ITEM:.*]] = arith.minsi %[[NUMBER]], %[[LAST]] : i32
+// CHECK-NEXT: %[[WIDE:.*]] = arith.extsi %[[ITEM]]
+// CHECK-NEXT: %[[SIZE:.*]] = arith.constant 8 : i64
+// CHECK-NEXT: %[[OFFSET:.*]] = arith.muli %[[WIDE]], %[[SIZE]] : i64
+// CHECK: %[[PLACE:.*]] = llvm.getelementptr %{{.*}}[%[[OFFSET]]]
+// CHECK-NEXT: llvm.load volatile %[[PLACE]] {{.*}} -> vector<2xi32>
+// CHECK: %[[MORE:.*]] = arith.cmpi slt, %[[NUMBER]], %
+// CHECK-NEXT: scf.condition(%[[MORE]])
 // Q in registers leaves its slot at once: it is not behind the record.
 // CHECK-COUNT-2: tile.acquire %[[Q]]
 // CHECK-NOT: tile.acquire %[[Q]]

@@ -98,6 +98,8 @@ tile.kernel @box words(1) {
   }
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
+    // CHECK-DAG: %[[C16:.*]] = llvm.mlir.constant(16 : i32) : i32
+    // CHECK-DAG: %[[C128:.*]] = llvm.mlir.constant(128 : i32) : i32
     // CHECK: %[[LANE:.*]] = llvm.and
     // CHECK: setmaxnreg.inc
     // CHECK: %[[GROUP:.*]] = llvm.sub
@@ -105,6 +107,10 @@ tile.kernel @box words(1) {
     %f = arith.constant 1.0 : f32
     %o = tile.fill %f : f32 -> !wide
     // Each warp writes its own 16 rows, without the others.
+    // CHECK: %[[FIRST:.*]] = llvm.mul %{{.*}}, %[[C16]] : i32
+    // CHECK-NEXT: %[[ROW:.*]] = llvm.add %[[GROUP]], %[[FIRST]] : i32
+    // CHECK-NEXT: %[[BYTES:.*]] = llvm.mul %[[FIRST]], %[[C128]] : i32
+    // CHECK-NEXT: %[[SOURCE:.*]] = llvm.add %{{.*}}, %[[BYTES]] : i32
     // CHECK: "{\0A.reg .pred P;\0Asetp.eq.u32 P, $0, 0;\0A@P cp.async.bulk.wait_group.read 0;\0A}", "r,~{memory}" %[[LANE]] : (i32) -> ()
     // CHECK-NOT: nvvm.barrier
     // CHECK: nvvm.bar.warp.sync
@@ -113,7 +119,7 @@ tile.kernel @box words(1) {
     // CHECK: fence.proxy.async.shared::cta;
     // CHECK-NOT: nvvm.barrier
     // CHECK: nvvm.bar.warp.sync
-    // CHECK: setp.eq.u32 P, $5, 0;\0A@P cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [$0, {$2, $3, 0, $4, $2}], [$1+0];\0A@P cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [$0, {$2, $3, 1, $4, $2}], [$1+8192];\0A@P cp.async.bulk.commit_group;\0A}", "l,r,r,r,r,r,~{memory}" %arg3, %{{.*}}, %{{.*}}, %{{.*}}, %[[GROUP]], %[[LANE]]
+    // CHECK: setp.eq.u32 P, $5, 0;\0A@P cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [$0, {$2, $3, 0, $4, $2}], [$1+0];\0A@P cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [$0, {$2, $3, 1, $4, $2}], [$1+8192];\0A@P cp.async.bulk.commit_group;\0A}", "l,r,r,r,r,r,~{memory}" %arg3, %[[SOURCE]], %{{.*}}, %[[ROW]], %[[GROUP]], %[[LANE]]
     tile.store_box %o to %mo[%group, %group] columns(128) : !wide as f16
     // The memory is there until all is read.
     // CHECK: cp.async.bulk.wait_group.read 0;

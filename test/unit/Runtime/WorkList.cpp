@@ -114,7 +114,7 @@ struct Launch {
 Launch randomSetup(Random &random) {
   Launch s;
   Batch &batch = s.batch;
-  batch.numKvHeads = random.in(1, 3);
+  batch.numKvHeads = random.in(0, 3) ? random.in(1, 3) : random.in(4, 13);
   batch.numHeads = batch.numKvHeads * random.in(1, 3);
   BatchShape &shape = batch.shape;
   shape.queryStartLoc = {0};
