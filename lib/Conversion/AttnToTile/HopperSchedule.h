@@ -137,6 +137,7 @@ private:
 
   mlir::Value emitNumWork(mlir::OpBuilder &builder);
   void emitProducer(mlir::OpBuilder &builder);
+  /// The tile whose header has the number, for a query head (emitWorkItem()).
   Progress emitProducerTile(mlir::OpBuilder &builder, Progress progress, mlir::Value number,
                             mlir::Value head);
   void emitLoader(mlir::OpBuilder &builder);

@@ -47,10 +47,10 @@ using namespace attn;
 // dense 1.091 / 1.084 -> 1.101 / 1.097, causal 1.238 / 1.169 -> 1.246 / 1.212.
 //
 // Q of two tiles, where it is read from shared memory: dense 64 at 1024 tokens 0.2831 / 0.3137 ->
-// 0.2721 / 0.3074 ms, causal 64 0.1959 / 0.2099 -> 0.1899 / 0.2076, at 16384 tokens within 0.2 %,
-// ALiBi 128 1.680 -> 1.670. Without it Q and the first K, which is loaded behind it, come when the
-// slowest group is done with the tile before. 256 has no room; its first K ahead of Q changed
-// nothing.
+// 0.2721 / 0.3074 ms, causal 64 0.1959 / 0.2099 -> 0.1899 / 0.2076, at 16384 tokens within 0.2 %
+// (sustained +1.0 and -1.7 %), ALiBi 128 1.680 / 1.888 -> 1.670 / 1.889. Without it Q and the first
+// K, which is loaded behind it, come when the slowest group is done with the tile before. 256 has
+// no room; its first K ahead of Q changed nothing.
 //
 // The next tile is the next that no CTA has, claimed before the last V instead of at a tile's
 // start: causal 256 0.847 -> 0.983 and 128 0.960 -> 1.004 of FlashAttention-3 (before). Where tiles

@@ -119,8 +119,11 @@ TEST(WorkList, BlocksStartWhereATileNeedsThem) {
 std::vector<int32_t> headsOf(const MaskProgram &program, const Batch &batch, int64_t keyBytes) {
   Result<rt::WorkList> list =
       rt::buildWorkList(program, batch, launchOf(2, 128), TilePlan::Intervals, {nullptr, keyBytes});
-  EXPECT_TRUE(list.ok()) << list.message();
   std::vector<int32_t> heads;
+  if (!list) {
+    ADD_FAILURE() << list.message();
+    return heads;
+  }
   for (const WorkItem &item : list->work)
     heads.push_back(item.head);
   return heads;
