@@ -50,6 +50,7 @@ enum CudaArg : int64_t {
   kCudaPageTable,       ///< int32 pages of every request, or null: contiguous
   kCudaPageTableStride, ///< entries a request
   kCudaPageSize,        ///< slots a page; 1 where contiguous
+  kCudaPerPage,         ///< Reciprocal of that: factor, and shift << 32
   kCudaBoxRows,         ///< rows of one box of K and V: divides the key tile and the page size; the
                         ///< key tile where contiguous
   kCudaNumPages,        ///< first page number past the cache: a box there is filled with zeros
@@ -111,7 +112,7 @@ constexpr unsigned kGroupClassBits = 2;
 /// row group does what its class says.
 struct TileEntry {
   int32_t keyBegin; ///< first key of the lowest block; may be negative. Paged: a multiple of the
-                    ///< box rows
+                    ///< box rows, and not negative
   int32_t blocks;   ///< >= 1
   uint32_t classes; ///< row group g: bits [2g, 2g + 2), a GroupClass; at least one is not skip
   int32_t visible;  ///< number of the bitmap of the entry's one block, or -1: every key of the

@@ -22,7 +22,7 @@ namespace attn::core {
 
 /// Version of the artifact container, of the manifest's keys and of the calling conventions
 /// (NativeAbi.h, CudaAbi.h). Any other one is refused.
-constexpr int64_t kArtifactFormatVersion = 4;
+constexpr int64_t kArtifactFormatVersion = 5;
 
 /// Largest number of heads and head dimension of a kernel.
 constexpr int64_t kMaxKernelExtent = int64_t(1) << 20;

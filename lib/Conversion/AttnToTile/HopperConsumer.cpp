@@ -246,7 +246,9 @@ HopperSchedule::emitStretch(OpBuilder &builder, Value entryNumber, const EntrySc
   tile::WaitOp::create(builder, loc, ringV, before);
   Value product = tile::MmaRegisterOp::create(builder, loc, pendingOf(shape.dim),
                                               loop.getResults().back(), ringV, before, end.o);
-  // While it runs.
+  // While it runs, behind a wait that is over: ptxas orders what lies between two branches, and put
+  // the sums of rows between the product's first step and its second.
+  tile::WaitOp::create(builder, loc, ringV, before);
   Finish finish = emitFinish(builder, end);
   end.o = tile::WaitMmaOp::create(builder, loc, 0, product);
   tile::ReleaseOp::create(builder, loc, ringV, before);

@@ -149,8 +149,8 @@ private:
                         mlir::Value use);
   void emitLoad(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value ring,
                 mlir::Value map, mlir::Value use, mlir::Value key);
-  /// Page and slot of the piece of K or V that starts at key `first`.
-  mlir::ValueRange emitPlace(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value first);
+  std::pair<mlir::Value, mlir::Value> emitPageOf(TileEmitter &e, mlir::Value key);
+  mlir::Value emitPageNumber(mlir::OpBuilder &builder, const LoadScalars &tile, mlir::Value first);
 
   /// The length on the device of a request, at most `most`.
   mlir::Value emitSeqLen(mlir::OpBuilder &builder, mlir::Value request, mlir::Value most);

@@ -105,7 +105,7 @@ LogicalResult KernelLowering::emitOp(Operation &op) {
       .Case<FromLaneOp>([&](auto o) { return done([&] { emitFromLane(o); }); })
       .Case<ClaimOp>([&](auto o) { return done([&] { emitClaim(o); }); })
       .Case<AwaitTurnOp>([&](auto) { return done([&] { emitAwaitTurn(); }); })
-      .Case<PassTurnOp>([&](auto) { return done([&] { emitPassTurn(group); }); })
+      .Case<PassTurnOp>([&](auto) { return done([&] { emitPassTurn(); }); })
       .Case<LoadOperandOp>([&](auto o) { return done([&] { emitLoadOperand(o); }); })
       .Case<MmaOperandOp>([&](auto o) { return done([&] { emitMmaOperand(o); }); })
       .Case<MmaSharedOp>([&](auto o) { return done([&] { emitMmaShared(o); }); })

@@ -118,13 +118,12 @@ void KernelLowering::emitClaim(ClaimOp op) {
 //===----------------------------------------------------------------------===//
 
 /// A group waits on the barrier of its turn, where the group before it arrives.
-void KernelLowering::emitAwaitTurn() {
-  e.barrier(e.add(group, e.i32(barriers.ofTurn(0))), e.i32(256));
-}
+void KernelLowering::emitAwaitTurn() { e.barrier(ownTurn, e.i32(256)); }
+void KernelLowering::emitPassTurn() { e.barrierArrive(nextTurn, e.i32(256)); }
 
-void KernelLowering::emitPassTurn(Value from) {
+Value KernelLowering::turnAfter(Value groupNumber) {
   int64_t groups = kernel.getConsumers().getGroups();
-  Value isLast = e.cmp(IntPredicate::eq, from, e.i32(groups - 1));
-  Value next = e.select(isLast, e.i32(0), e.add(from, e.i32(1)));
-  e.barrierArrive(e.add(next, e.i32(barriers.ofTurn(0))), e.i32(256));
+  Value isLast = e.cmp(IntPredicate::eq, groupNumber, e.i32(groups - 1));
+  Value next = e.select(isLast, e.i32(0), e.add(groupNumber, e.i32(1)));
+  return e.add(next, e.i32(barriers.ofTurn(0)));
 }

@@ -185,9 +185,11 @@ LogicalResult KernelLowering::emitConsumers() {
     Value lastGroup = e.i32(op.getGroups() - 1);
     e.branchIf(e.cmp(IntPredicate::eq, group, lastGroup), last, start);
     e.enter(last);
-    emitPassTurn(lastGroup);
+    e.barrierArrive(turnAfter(lastGroup), e.i32(256));
     e.branch(start);
     e.enter(start);
+    ownTurn = e.add(group, e.i32(barriers.ofTurn(0)));
+    nextTurn = turnAfter(group);
   }
   if (failed(emitBlock(op.getBody().front())))
     return failure();

@@ -100,7 +100,9 @@ private:
   /// Barrier number `stage` of those at `offset`.
   SharedAddress barrierOf(int64_t offset, mlir::Value stage);
   mlir::Value stageAddress(const Ring &ring, mlir::Value stage);
-  mlir::Value descriptorOf(const Ring &ring, mlir::Value stage, bool kMajor);
+  /// The wgmma descriptor of a slot.
+  mlir::Value descriptorOf(const Ring &ring, mlir::Value use, bool kMajor);
+  mlir::Value descriptorAhead(const Ring &ring, mlir::Value use, bool kMajor);
   void emitAcquire(AcquireOp op);
   void emitExpect(ExpectOp op);
   void emitCopy(CopyOp op);
@@ -123,7 +125,9 @@ private:
   void emitFromLane(FromLaneOp op);
   void emitClaim(ClaimOp op);
   void emitAwaitTurn();
-  void emitPassTurn(mlir::Value from);
+  void emitPassTurn();
+  /// The barrier of the turn after a group's.
+  mlir::Value turnAfter(mlir::Value groupNumber);
   mlir::Value emitThreadId();
   void emitMeetWarp();
   void arriveByFirstLane(const SharedAddress &barrier);
@@ -179,10 +183,13 @@ private:
   mlir::Value lane;
   // In a row group.
   mlir::Value group;
-  mlir::Value thread;      ///< 0 to 127
-  mlir::Value firstRow;    ///< of the two rows of the thread; the other is 8 below
-  mlir::Value firstColumn; ///< 2 (lane mod 4)
+  mlir::Value thread;            ///< 0 to 127
+  mlir::Value firstRow;          ///< of the two rows of the thread; the other is 8 below
+  mlir::Value firstColumn;       ///< 2 (lane mod 4)
+  mlir::Value ownTurn, nextTurn; ///< barriers; null where no turns are taken
   llvm::DenseMap<mlir::Value, Ring> rings;
+  /// Of descriptorAhead(), by the ring's base and the use.
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, mlir::Value> descriptors;
   llvm::DenseMap<mlir::Value, Queue> queues;
   llvm::DenseMap<mlir::Value, Values> known;
 };

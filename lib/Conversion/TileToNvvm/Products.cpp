@@ -80,10 +80,9 @@ void KernelLowering::emitMmaShared(MmaSharedOp op) {
                              kMajorOffset(a.type.getRows(), step) + ";\n",
                          std::string("a"));
       });
-  Value descriptorA =
-      descriptorOf(a, slotOf(a.type.getStages(), lookupOne(op.getAUse())).stage, /*kMajor=*/true);
-  Value descriptorB =
-      descriptorOf(b, slotOf(b.type.getStages(), lookupOne(op.getBUse())).stage, /*kMajor=*/true);
+  Value descriptorA = descriptorAhead(a, lookupOne(op.getAUse()), /*kMajor=*/true);
+  // In place: made ahead, dense 64 took 1 to 3 % longer.
+  Value descriptorB = descriptorOf(b, lookupOne(op.getBUse()), /*kMajor=*/true);
   bind(op.getResult(), e.assembly(text, repeat("=f", count) + ",l,l", {descriptorA, descriptorB},
                                   floats(op.getContext(), count)));
 }
@@ -96,8 +95,7 @@ void KernelLowering::emitMmaOperand(MmaOperandOp op) {
       transposedProduct(b.type, count + inputs, /*fromRegisters=*/true, [&](int64_t step) {
         return std::pair(std::string(), registerList(count + 4 * step, 4));
       });
-  operands.push_back(
-      descriptorOf(b, slotOf(b.type.getStages(), lookupOne(op.getBUse())).stage, /*kMajor=*/true));
+  operands.push_back(descriptorAhead(b, lookupOne(op.getBUse()), /*kMajor=*/true));
   std::string constraints = repeat("=f", count) + "," + repeat("r", inputs) + ",l";
   bind(op.getResult(), e.assembly(text, constraints, operands, floats(op.getContext(), count)));
 }
@@ -150,8 +148,7 @@ void KernelLowering::emitMmaRegister(MmaRegisterOp op) {
   }
   text += "wgmma.commit_group.sync.aligned;\n}";
   Values operands = a;
-  operands.push_back(
-      descriptorOf(b, slotOf(b.type.getStages(), lookupOne(op.getBUse())).stage, /*kMajor=*/false));
+  operands.push_back(descriptorAhead(b, lookupOne(op.getBUse()), /*kMajor=*/false));
   llvm::append_range(operands, c);
   std::string constraints = repeat("=f", count) + "," + repeat("r", inputs) + ",l" + tied(count);
   bind(op.getResult(), e.assembly(text, constraints, operands, floats(op.getContext(), count)));

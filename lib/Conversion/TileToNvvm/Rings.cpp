@@ -31,9 +31,27 @@ Value KernelLowering::stageAddress(const Ring &ring, Value stage) {
   return e.add(ring.data, e.mul(stage, e.i32(ring.type.getStageBytes())));
 }
 
-Value KernelLowering::descriptorOf(const Ring &ring, Value stage, bool kMajor) {
+Value KernelLowering::descriptorOf(const Ring &ring, Value use, bool kMajor) {
+  Value stage = slotOf(ring.type.getStages(), use).stage;
   Value offset = e.mul(stage, e.i32(ring.type.getStageBytes() / 16));
   return e.add(kMajor ? ring.kMajor : ring.mnMajor, e.zext64(offset));
+}
+
+/// One a use, made where its number is: ahead of the turn, or of the loop. The statement keeps it
+/// there; LLVM would move it down to the product, in front of which others wait for their turn.
+Value KernelLowering::descriptorAhead(const Ring &ring, Value use, bool kMajor) {
+  Value base = kMajor ? ring.kMajor : ring.mnMajor;
+  Value &descriptor = descriptors[{base, use}];
+  if (descriptor)
+    return descriptor;
+  OpBuilder &b = e.getBuilder();
+  OpBuilder::InsertionGuard guard(b);
+  // Constants and the group's number are older than the ring's own values.
+  bool isOlder = use == group || use.getDefiningOp<LLVM::ConstantOp>();
+  b.setInsertionPointAfterValue(isOlder ? base : use);
+  descriptor =
+      e.assembly("mov.b64 $0, $1;", "=l,l", {descriptorOf(ring, use, kMajor)}, {b.getI64Type()})[0];
+  return descriptor;
 }
 
 /// Empty barriers: round r of a stage may start once phase r - 1 is over; the first at once, since

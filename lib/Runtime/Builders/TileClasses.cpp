@@ -19,18 +19,9 @@ static inline void append(std::vector<ClassRun> &runs, Interval blocks, GroupCla
     runs.emplace_back(blocks.lo, blocks.hi, cls);
 }
 
-/// The least n with 2^n >= `value`.
-static int ceilLog2(int64_t value) {
-  int n = 0;
-  while ((int64_t(1) << n) < value)
-    ++n;
-  return n;
-}
-
 TileClasses::TileClasses(const MaskProgram &program, const CudaLaunch &launch, TilePlan plan)
     : program(program), numGroups(launch.groups), size(launch.keyTile),
-      shift(31 + ceilLog2(launch.keyTile)), perKey(((uint64_t(1) << shift) + size - 1) / size),
-      plan(plan), perHead(program.mask >= 0 && dependence(program, program.mask).h), terms(program),
+      perKey(Reciprocal::of(size)), plan(plan), perHead(program.mask >= 0 && dependence(program, program.mask).h), terms(program),
       sums(launch.groups), groups(launch.groups), rowSome(launch.groups), rowEvery(launch.groups),
       keptOf(launch.groups), inAllOf(launch.groups) {
   firstKeys.resize(size + 1);

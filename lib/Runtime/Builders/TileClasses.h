@@ -11,6 +11,7 @@
 #include "RowSums.h"
 
 #include "attn/Core/CudaAbi.h"
+#include "attn/Core/IntMath.h"
 #include "attn/Core/Manifest.h"
 #include "attn/Core/MaskEval.h"
 
@@ -123,18 +124,14 @@ private:
   }
   // Keys of a launch are not negative and lie below 2^30; block -1 may hold some of them.
   int64_t blockOf(int64_t key) const {
-    return static_cast<int64_t>(uint64_t(key + size - anchor) * perKey >> shift) - 1;
+    return perKey.divide(key + size - anchor) - 1;
   }
   int64_t blockAfter(int64_t key) const { return blockOf(key + size - 1); }
 
   const core::MaskProgram &program;
   const int64_t numGroups;
   const int64_t size;
-  /// n * perKey >> shift is n / size for n < 2^31, in a third of the time: perKey is 2^shift /
-  /// size, rounded up, and 2^(shift - 31) the least power of two that is no less than `size`. What
-  /// n * perKey / 2^shift has too much is then below 1 / size.
-  const int shift;
-  const uint64_t perKey;
+  const core::Reciprocal perKey; ///< of `size`, in a third of the time of a division
   const core::TilePlan plan;
   const bool perHead;
   RowTerms terms;

@@ -264,6 +264,8 @@ Status CudaKernel::launchChecked(const CudaPlan &plan, const CudaOperands &opera
   words[kCudaPageTable] = static_cast<int64_t>(operands.pageTable);
   words[kCudaPageTableStride] = operands.pageTableStride;
   words[kCudaPageSize] = operands.pageTable ? operands.pageSize : 1;
+  const Reciprocal perPage = Reciprocal::of(words[kCudaPageSize]);
+  words[kCudaPerPage] = int64_t(perPage.shift) << 32 | perPage.factor;
   words[kCudaBoxRows] = tensors[1].boxRows;
   words[kCudaNumPages] = tensors[1].pages;
   words[kCudaSeqLens] = static_cast<int64_t>(operands.seqLens);

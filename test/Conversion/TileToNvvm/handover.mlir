@@ -58,6 +58,9 @@ tile.kernel @handover words(1) {
     // CHECK: %[[ID:.*]] = llvm.add %[[TO]], %[[C3]] : i32
     // CHECK: "bar.arrive $0, $1;", "r,r,~{memory}" %[[ID]], %[[C256]]
     // CHECK: ^[[START]]:
+    // CHECK-NEXT: %[[OWN:.*]] = llvm.add %[[GROUP]], %[[C3]] : i32
+    // CHECK: %[[NEXT:.*]] = llvm.select
+    // CHECK-NEXT: %[[NEXTID:.*]] = llvm.add %[[NEXT]], %[[C3]] : i32
     // CHECK: mbarrier.try_wait.parity.shared::cta.b64 P, [$0+16416], $1;
     tile.front %n[%group] : !tile.queue<2 x 3>
     // CHECK: llvm.inline_asm has_side_effects {{.*}}"ld.shared.v4.b32 {$0, $1, $2, $3}, [$4+16448];"
@@ -66,11 +69,8 @@ tile.kernel @handover words(1) {
     // CHECK: nvvm.bar.warp.sync %{{.*}} : i32
     // CHECK: mbarrier.arrive.shared::cta.b64 _, [$0+16432];
     tile.pop %n[%group] : !tile.queue<2 x 3>
-    // CHECK: %[[OWN:.*]] = llvm.add %[[GROUP]], %[[C3]] : i32
     // CHECK: nvvm.barrier id = %[[OWN]] number_of_threads = %[[C256]]
     tile.await_turn
-    // CHECK: %[[NEXT:.*]] = llvm.select
-    // CHECK: %[[NEXTID:.*]] = llvm.add %[[NEXT]], %[[C3]] : i32
     // CHECK: "bar.arrive $0, $1;", "r,r,~{memory}" %[[NEXTID]], %[[C256]]
     tile.pass_turn
     llvm.store %item, %args : i32, !llvm.ptr

@@ -24,8 +24,14 @@ tile.kernel @products words(1) {
     // CHECK: setmaxnreg.inc
     // CHECK: llvm.and %{{.*}}, %{{.*}} : i32
     // CHECK: %[[DQ:.*]] = llvm.or %{{.*}}, %[[KMAJOR]] : i64
+    // Descriptors of Q and V are made as soon as their use and their ring are known.
+    // CHECK: %[[AHEADQ:.*]] = llvm.add %[[DQ]], %{{.*}} : i64
+    // CHECK-NEXT: %[[A:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "mov.b64 $0, $1;", "=l,l,~{memory}" %[[AHEADQ]]
     // CHECK: %[[DK:.*]] = llvm.or %{{.*}}, %[[KMAJOR]] : i64
     // CHECK: %[[DV:.*]] = llvm.or %{{.*}}, %[[MNMAJOR]] : i64
+    // CHECK: %[[OFFSETV:.*]] = llvm.mul %{{.*}}, %[[STAGE16]] : i32
+    // CHECK: %[[AHEADV:.*]] = llvm.add %[[DV]], %{{.*}} : i64
+    // CHECK-NEXT: %[[BV:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "mov.b64 $0, $1;", "=l,l,~{memory}" %[[AHEADV]]
     // CHECK: %[[OFFSET:.*]] = llvm.mul %{{.*}}, %[[STAGE16]] : i32
     // CHECK: %[[WIDE:.*]] = llvm.zext %[[OFFSET]] : i32 to i64
     // CHECK: %[[B:.*]] = llvm.add %[[DK]], %[[WIDE]] : i64
@@ -37,7 +43,7 @@ tile.kernel @products words(1) {
     // CHECK-SAME: add.s64 a, $8, 6;\0Aadd.s64 b, $9, 6;
     // CHECK-SAME: add.s64 a, $8, 512;\0Aadd.s64 b, $9, 128;
     // CHECK-SAME: add.s64 a, $8, 518;\0Aadd.s64 b, $9, 134;
-    // CHECK-SAME: wgmma.commit_group.sync.aligned;\0A}", "=f,=f,=f,=f,=f,=f,=f,=f,l,l,~{memory}" %{{.*}}, %[[B]] : (i64, i64) -> !llvm.struct<(f32, f32, f32, f32, f32, f32, f32, f32)>
+    // CHECK-SAME: wgmma.commit_group.sync.aligned;\0A}", "=f,=f,=f,=f,=f,=f,=f,=f,l,l,~{memory}" %[[A]], %[[B]] : (i64, i64) -> !llvm.struct<(f32, f32, f32, f32, f32, f32, f32, f32)>
     // CHECK-COUNT-8: llvm.extractvalue
     %sp = tile.mma_shared %q[%group], %k[%group] : !q, !k -> !tile.pending<!acc_s>
     // The wait takes and gives the registers.
@@ -51,7 +57,6 @@ tile.kernel @products words(1) {
     %p = tile.to_operand %s : !acc_s -> !p
     %zero = arith.constant 0.0 : f32
     %o = tile.fill %zero : f32 -> !acc_o
-    // CHECK: %[[BV:.*]] = llvm.add %[[DV]], %{{.*}} : i64
     // CHECK: "{\0A.reg .pred p;\0A.reg .b64 b;\0Asetp.ne.b32 p, 1, 0;\0Awgmma.fence.sync.aligned;\0Aadd.s64 b, $68, 0;\0A
     // CHECK-SAME: wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {$0, {{.*}}, $63}, {$64, $65, $66, $67}, b, p, 1, 1, 1;\0Awgmma.commit_group.sync.aligned;\0A}"
     // CHECK-SAME: =f,r,r,r,r,l,0,1,2,{{.*}},63,~{memory}" %[[P0]], %{{.*}}, %{{.*}}, %{{.*}}, %[[BV]],

@@ -6,6 +6,7 @@
 // here as well. Whatever the records and tables leave out or get wrong shows in the results.
 #include "FakeCuda.h"
 
+#include "attn/Core/IntMath.h"
 #include "attn/Core/Manifest.h"
 #include "attn/Core/MaskEval.h"
 
@@ -297,6 +298,8 @@ Emulator::Row Emulator::loadKey(const TensorMap &map, const TileHeader &tile, in
   if (!pages)
     return load(map, tile.kvRow + key, head, 0);
   const int64_t pageSize = words[kCudaPageSize], boxRows = words[kCudaBoxRows];
+  if (key < 0 && fault.empty())
+    fault = "a block of pages that begins ahead of key 0";
   const int64_t box = key - key % boxRows;
   int64_t page = words[kCudaNumPages];
   if (box < tile.keyEnd) {
@@ -431,6 +434,9 @@ std::string Emulator::run() {
       launch.keyTile % words[kCudaBoxRows] || maps[3].boxRows != kWarpRows ||
       maps[3].boxGroups != 1)
     return "boxes that are not the kernel's";
+  const Reciprocal perPage = Reciprocal::of(words[kCudaPageSize]);
+  if (words[kCudaPerPage] != (int64_t(perPage.shift) << 32 | perPage.factor))
+    return "a page size whose reciprocal is another's";
   if (!readRecords())
     return fault;
   readProgram();

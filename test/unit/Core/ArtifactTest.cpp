@@ -263,13 +263,13 @@ TEST(Artifact, RefusalsNameThePlace) {
   Artifact artifact = sample();
   std::string manifest = manifestOf(serialize(artifact));
   const Edit edits[] = {
-      {"\"format\": 4", "\"format\": 5",
-       "artifact manifest: format 5 is newer than 4, the newest one known here"},
-      {"\"format\": 4", "\"format\": 3",
-       "artifact manifest: format 3 is older than 4, the only one known here; compile the spec "
+      {"\"format\": 5", "\"format\": 6",
+       "artifact manifest: format 6 is newer than 5, the newest one known here"},
+      {"\"format\": 5", "\"format\": 4",
+       "artifact manifest: format 4 is older than 5, the only one known here; compile the spec "
        "again"},
-      {"\"format\": 4", "\"format\": 0",
-       "artifact manifest: line 2, column 13: format: expected an integer, 4 to 4, got 0"},
+      {"\"format\": 5", "\"format\": 0",
+       "artifact manifest: line 2, column 13: format: expected an integer, 5 to 5, got 0"},
       {"\"compiler\": ", "\"compiled\": ",
        "artifact manifest: line 1, column 1: missing key 'compiler'"},
       {"\"num_heads\": 8", "\"num_heads\": 8, \"color\": 1",
@@ -311,7 +311,7 @@ TEST(Artifact, RefusalsNameThePlace) {
   for (const Edit &edit : edits)
     expectRefused(manifest, artifact.blobs[1], edit);
   Bytes empty =
-      container("{\"format\": 4, \"compiler\": \"\", \"kernels\": [], \"blobs\": []}", {});
+      container("{\"format\": 5, \"compiler\": \"\", \"kernels\": [], \"blobs\": []}", {});
   Result<Artifact> none = parseArtifact(empty.data(), empty.size());
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.message(),
@@ -475,7 +475,7 @@ TEST(Artifact, RecipesRoundTrip) {
 TEST(Artifact, CodeWithoutRecipesDoesNotMentionThem) {
   const std::string plain = manifestOf(serialize(gpuSample()));
   EXPECT_EQ(plain.find("recipe"), std::string::npos);
-  EXPECT_NE(plain.find("\"format\": 4"), std::string::npos);
+  EXPECT_NE(plain.find("\"format\": 5"), std::string::npos);
   std::string stripped = manifestOf(serialize(recipeSample()));
   for (int i = 0; i < 2; ++i) {
     const size_t key = stripped.find("\"recipes\"");
