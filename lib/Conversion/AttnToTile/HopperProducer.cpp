@@ -28,8 +28,9 @@ std::pair<Value, Value> HopperSchedule::emitPageOf(TileEmitter &e, Value key) {
     return extend(e.load(e.builder.getI32Type(), at, 4));
   };
   // core::Reciprocal.
-  Value product = e.mul(extend(key), half(0));
-  Value page = e.toI32(arith::ShRUIOp::create(e.builder, e.loc, product, half(4)));
+  Value shift = half(4), factor = half(0);
+  Value product = e.mul(extend(key), factor);
+  Value page = e.toI32(arith::ShRUIOp::create(e.builder, e.loc, product, shift));
   Value size = e.toI32(e.word(args, core::kCudaPageSize));
   return {page, e.sub(key, e.mul(page, size))};
 }
