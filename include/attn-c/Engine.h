@@ -106,7 +106,10 @@ typedef struct attn_query_tile {
    * query_begin is less by that seq_len, key_end is the largest it may be, entries hold for every
    * seq_len that it may be, and bitmaps say nothing: a kernel tests the keys of their blocks. */
   int32_t is_bound;
-  int32_t reserved[2];
+  /* Bit g: row group g is not skipped in the first entry's highest block, and no row of it keeps a
+   * key of the upper half there. */
+  uint32_t halves;
+  int32_t reserved;
 } attn_query_tile;
 
 enum {

@@ -75,6 +75,7 @@ constexpr uint32_t kLowBits = 0x55555555; ///< of the classes of all groups
 /// What became of a tile, for one head.
 struct TileSums {
   int64_t cost = 0;
+  uint32_t halves = 0; ///< TileHeader::halves
   TileCounters counts{};
 };
 
@@ -236,6 +237,7 @@ TileSums WorkListBuilder::Impl::buildBoundEntries(const QueryTile &tile) {
 /// The entries of a tile whose groups have their classes.
 TileSums WorkListBuilder::Impl::emitRuns(const QueryTile &tile) {
   TileSums sums;
+  sums.halves = classes.halves();
   for (int64_t g = 0; g < launch.groups; ++g)
     for (const ClassRun &run : classes.runs(g)) {
       sums.counts.visited += run.blocks.size();
@@ -263,6 +265,7 @@ void WorkListBuilder::Impl::addSingleRun(Interval run, TileSums &sums) {
   const int64_t before = lo - lowest * block, rest = hi - highest * block;
   const int64_t fullBegin = lowest + (before != 0), numFull = highest - fullBegin;
   const bool isOne = lowest == highest;
+  sums.halves = rest > 0 && 2 * rest <= size;
   const int64_t numParts = isOne ? 1 : (before != 0) + (rest != 0);
   const int64_t numRuns = !isOne && numFull > 0;
   sums.cost = numParts * kPartialCost + numRuns * numFull * kFullCost;
@@ -337,7 +340,8 @@ inline void WorkListBuilder::Impl::addTile(const QueryTile &tile, int64_t token,
     header->keyBegin = static_cast<int32_t>(tile.keys.lo);
     header->keyEnd = static_cast<int32_t>(tile.keys.hi);
     header->isBound = 0;
-    std::fill(std::begin(header->reserved), std::end(header->reserved), 0);
+    header->halves = sums.halves;
+    header->reserved = 0;
   }
   counts.loaded += heads * sums.counts.loaded;
   counts.visited += heads * sums.counts.visited;

@@ -355,7 +355,8 @@ let opDocGroup = Tile_ProductDocGroup in {
 def Tile_MmaSharedOp : Tile_Op<"mma_shared", [Tile_InConsumers]> {
   let summary = "A slot of 64 rows times the transpose of another: S = A B^T.";
   let description = [{
-    Starts from zero. Committed as a group of its own.
+    B is the slot's first rows, as many as S has columns. Starts from zero. Committed as a group of
+    its own.
 
     Example:
     ```mlir
@@ -561,7 +562,7 @@ def Tile_WarpAnyOp : Tile_Op<"warp_any"> {
 def Tile_ToOperandOp : Tile_Op<"to_operand", [Tile_InConsumers, Pure]> {
   let summary = "Rounds an acc fragment to 16 bits as an operand; no data moves between threads.";
   let description = [{
-    Round to nearest even.
+    Round to nearest even. Columns past the fragment's are 0.
 
     Example: `%p = tile.to_operand %f : !tile.fragment<64x128xf32, acc> -> !tile.fragment<64x128xbf16, operand>`
   }];

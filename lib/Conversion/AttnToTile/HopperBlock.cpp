@@ -62,7 +62,9 @@ SmallVector<std::pair<Value, Value>> HopperSchedule::emitLimits(OpBuilder &build
 void HopperSchedule::emitRowValues(OpBuilder &builder) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
-  Value first = e.mul(group, e.i32(core::kGroupRows));
+  rowSources.clear();
+  limits.clear();
+  Value first = e.mul(part, e.i32(core::kGroupRows));
   Value last = e.sub(tile.rows, e.i32(1));
   SmallVector<Type> types(2, rowsOf(builder.getIndexType()));
   for (auto per : kernel.getBody().getOps<PerOp>())
@@ -104,9 +106,9 @@ void HopperSchedule::bindRow(ValueRange arguments) {
 // One block
 //===----------------------------------------------------------------------===//
 
-Value HopperSchedule::emitKeep(OpBuilder &builder, Value key) {
+Value HopperSchedule::emitKeep(OpBuilder &builder, Value key, int64_t keys) {
   Location loc = getLoc();
-  Type bits = tile::BitsType::get(kernel.getContext(), core::kGroupRows, shape.keyTile);
+  Type bits = tile::BitsType::get(kernel.getContext(), core::kGroupRows, keys);
   if (!form.isRuns)
     return mapElements(builder, loc, bits, rowValues, [&](OpBuilder &b, ValueRange arguments) {
       TileEmitter in(b, loc);
@@ -140,7 +142,9 @@ Value HopperSchedule::emitEarlyKeep(OpBuilder &builder, Value key, Value isParti
   Location loc = getLoc();
   auto bits = scf::IfOp::create(
       builder, loc, isPartial,
-      [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, emitKeep(b, key)); },
+      [&](OpBuilder &b, Location) {
+        scf::YieldOp::create(b, loc, emitKeep(b, key, shape.keyTile));
+      },
       [&](OpBuilder &b, Location) {
         Type type = tile::BitsType::get(kernel.getContext(), core::kGroupRows, shape.keyTile);
         Value zero = TileEmitter(b, loc).i32(0);
@@ -327,8 +331,7 @@ Value HopperSchedule::emitLazyRescale(OpBuilder &builder, Value o, Value factor)
 }
 
 Value HopperSchedule::toWeights(OpBuilder &builder, Value weights) {
-  auto source = cast<tile::FragmentType>(weights.getType());
-  auto type = tile::FragmentType::get(builder.getContext(), source.getRows(), source.getCols(),
+  auto type = tile::FragmentType::get(builder.getContext(), core::kGroupRows, shape.keyTile,
                                       kernel.getQType(), tile::FragmentLayout::Operand);
   return tile::ToOperandOp::create(builder, getLoc(), type, weights);
 }
@@ -345,8 +348,8 @@ Type HopperSchedule::pendingOf(int64_t cols) {
   return tile::PendingType::get(kernel.getContext(), cast<tile::FragmentType>(fragment(cols)));
 }
 
-Value HopperSchedule::emitScoresProduct(OpBuilder &builder, Value use) {
-  Type type = pendingOf(shape.keyTile);
+Value HopperSchedule::emitScoresProduct(OpBuilder &builder, Value use, int64_t keys) {
+  Type type = pendingOf(keys);
   if (shape.queryInRegisters)
     return tile::MmaOperandOp::create(builder, getLoc(), type, qOperand, ringK, use);
   // Where the group has one slot any use of it names it.
@@ -367,7 +370,7 @@ HopperSchedule::emitBlock(OpBuilder &builder, BlockKind kind, const EntryScalars
   tile::WaitOp::create(builder, loc, ringK, state.use);
   if (shape.takesTurns)
     tile::AwaitTurnOp::create(builder, loc);
-  Value s = emitScoresProduct(builder, state.use);
+  Value s = emitScoresProduct(builder, state.use, shape.keyTile);
   tile::WaitOp::create(builder, loc, ringV, before);
   Value product = tile::MmaRegisterOp::create(builder, loc, pendingOf(shape.dim), weights, ringV,
                                               before, state.o);
@@ -381,7 +384,7 @@ HopperSchedule::emitBlock(OpBuilder &builder, BlockKind kind, const EntryScalars
   scores = emitScore(builder, scores, key);
   Value bits;
   if (kind == BlockKind::Partial) {
-    bits = emitKeep(builder, key);
+    bits = emitKeep(builder, key, shape.keyTile);
     scores = emitMasked(builder, bits, scores);
   }
   Softmax softmax = emitSoftmax(builder, scores, state);

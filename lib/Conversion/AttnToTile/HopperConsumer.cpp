@@ -49,9 +49,20 @@ HopperSchedule::State HopperSchedule::unpackState(ValueRange values) const {
 //===----------------------------------------------------------------------===//
 
 Value HopperSchedule::groupClass(TileEmitter &e, Value classes) {
-  Value shift = e.mul(group, e.i32(core::kGroupClassBits));
+  Value shift = e.mul(part, e.i32(core::kGroupClassBits));
   Value shifted = arith::ShRUIOp::create(e.builder, e.loc, classes, shift);
   return e.both(shifted, e.i32((1 << core::kGroupClassBits) - 1));
+}
+
+/// The group that has the same rows in every tile would always be the one with the halves; they go
+/// round.
+Value HopperSchedule::emitPart(OpBuilder &builder, Value groupNumber, Value tileNumber) {
+  TileEmitter e(builder, getLoc());
+  if (!hasHalves)
+    return groupNumber;
+  if (shape.groups == 2)
+    return arith::XOrIOp::create(builder, getLoc(), groupNumber, e.both(tileNumber, e.i32(1)));
+  return e.rem(e.add(groupNumber, tileNumber), e.i32(shape.groups));
 }
 
 /// Blocks that no row of the group needs: waited for, so that the hand-back counts for their phase.
@@ -105,34 +116,90 @@ HopperSchedule::emitBlocks(OpBuilder &builder, BlockKind kind, const EntryScalar
   return {unpackState(loop.getResults().drop_back()), loop.getResults().back()};
 }
 
-/// The scores of a stretch's first block, masked if it is partial.
-Value HopperSchedule::emitFirstScores(OpBuilder &builder, const EntryScalars &entry,
-                                      const State &state, Value isPartial) {
+/// The softmax of a stretch's first block, masked if it is partial, or of the lower half of one
+/// that is. Its weights are an operand.
+HopperSchedule::Softmax HopperSchedule::emitFirstBlock(OpBuilder &builder,
+                                                       const EntryScalars &entry,
+                                                       const State &state, Value isPartial,
+                                                       bool isHalf) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
-  tile::WaitOp::create(builder, loc, ringK, state.use);
-  if (shape.takesTurns)
-    tile::AwaitTurnOp::create(builder, loc);
-  Value pending = emitScoresProduct(builder, state.use);
+  const int64_t keys = isHalf ? shape.keyTile / 2 : shape.keyTile;
+  Value pending = emitScoresProduct(builder, state.use, keys);
   if (shape.takesTurns)
     tile::PassTurnOp::create(builder, loc);
   if (rowsBesideProduct)
     emitRowValues(builder);
   Value key = blockKey(e, entry, e.i32(0), shape.keyTile);
-  Value early = form.isRuns ? emitEarlyKeep(builder, key, isPartial) : Value();
+  Value early;
+  if (form.isRuns)
+    early = isHalf ? emitKeep(builder, key, keys) : emitEarlyKeep(builder, key, isPartial);
   Value scores = tile::WaitMmaOp::create(builder, loc, 0, pending);
   tile::ReleaseOp::create(builder, loc, ringK, state.use);
   scores = emitScore(builder, scores, key);
-  auto masked = scf::IfOp::create(
-      builder, loc, isPartial,
-      [&](OpBuilder &b, Location) {
-        Value bits = early ? early : emitKeep(b, key);
-        if (!form.isRuns)
-          emitHide(b, entry, state.use, bits, {});
-        scf::YieldOp::create(b, loc, emitMasked(b, bits, scores));
-      },
-      [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, scores); });
-  return masked.getResult(0);
+  if (isHalf) {
+    scores = emitMasked(builder, early, scores);
+  } else {
+    auto masked = scf::IfOp::create(
+        builder, loc, isPartial,
+        [&](OpBuilder &b, Location) {
+          Value bits = early ? early : emitKeep(b, key, keys);
+          if (!form.isRuns)
+            emitHide(b, entry, state.use, bits, {});
+          scf::YieldOp::create(b, loc, emitMasked(b, bits, scores));
+        },
+        [&](OpBuilder &b, Location) { scf::YieldOp::create(b, loc, scores); });
+    scores = masked.getResult(0);
+  }
+  if (shape.queryInRegisters) {
+    // The first product has used the registers, so Q was read.
+    Value isFirst = e.cmp(Predicate::eq, state.qReleased, e.bit(false));
+    scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &b, Location) {
+      tile::ReleaseOp::create(b, loc, ringQ, qUse);
+      scf::YieldOp::create(b, loc);
+    });
+  }
+  Softmax softmax = emitSoftmax(builder, scores, state);
+  softmax.weights = toWeights(builder, softmax.weights);
+  return softmax;
+}
+
+/// The same where the tile's header says which groups need the lower half of the block alone. Each
+/// arm has its product and the wait for it: ptxas gives up the overlap of all products in a kernel
+/// in which one is under way where two paths meet.
+HopperSchedule::Softmax HopperSchedule::emitHalfOrWhole(OpBuilder &builder, Value isHalf,
+                                                        const EntryScalars &entry,
+                                                        const State &state, Value isPartial) {
+  Location loc = getLoc();
+  const size_t numScores = scoreForm.shift ? 2 : 4;
+  auto arm = [&](bool half) {
+    return [&, half](OpBuilder &b, Location) {
+      Softmax softmax = emitFirstBlock(b, entry, state, isPartial, half);
+      SmallVector<Value> values = {softmax.sum, softmax.weights};
+      if (softmax.max)
+        values.append({softmax.max, softmax.factor});
+      if (rowsBesideProduct) {
+        llvm::append_range(values, rowValues);
+        for (auto [lo, hi] : limits)
+          values.append({lo, hi});
+      }
+      scf::YieldOp::create(b, loc, values);
+    };
+  };
+  auto done = scf::IfOp::create(builder, loc, isHalf, arm(true), arm(false));
+  ValueRange results = done.getResults();
+  Softmax first;
+  first.sum = results[0], first.weights = results[1];
+  if (!scoreForm.shift)
+    first.max = results[2], first.factor = results[3];
+  if (rowsBesideProduct) {
+    ValueRange ofRows = results.drop_front(numScores);
+    llvm::copy(ofRows.take_front(rowValues.size()), rowValues.begin());
+    ofRows = ofRows.drop_front(rowValues.size());
+    for (auto [i, limit] : llvm::enumerate(limits))
+      limit = {ofRows[2 * i], ofRows[2 * i + 1]};
+  }
+  return first;
 }
 
 std::tuple<Value, HopperSchedule::State, HopperSchedule::Finish>
@@ -142,18 +209,20 @@ HopperSchedule::emitStretch(OpBuilder &builder, Value entryNumber, const EntrySc
   TileEmitter e(builder, loc);
   Value isPartial = e.cmp(Predicate::eq, groupClass(e, entry.classes), e.i32(core::kGroupPartial));
   SmallVector<Value> visible = emitVisible(builder, entry);
-  Value scores = emitFirstScores(builder, entry, state, isPartial);
-  if (shape.queryInRegisters) {
-    // The first product has used the registers, so Q was read.
-    Value isFirst = e.cmp(Predicate::eq, state.qReleased, e.bit(false));
-    scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &b, Location) {
-      tile::ReleaseOp::create(b, loc, ringQ, qUse);
-      scf::YieldOp::create(b, loc);
-    });
-    state.qReleased = e.bit(true);
+  Value isHalf;
+  if (hasHalves) {
+    Value ofGroup = arith::ShRUIOp::create(builder, loc, tile.halves, part);
+    Value isOwn = e.cmp(Predicate::ne, e.both(ofGroup, e.i32(1)), e.i32(0));
+    isHalf = e.both(isOwn, e.cmp(Predicate::eq, entryNumber, e.i32(0)));
   }
-  Softmax first = emitSoftmax(builder, scores, state);
-  Value weights = toWeights(builder, first.weights);
+  tile::WaitOp::create(builder, loc, ringK, state.use);
+  if (shape.takesTurns)
+    tile::AwaitTurnOp::create(builder, loc);
+  Softmax first = isHalf ? emitHalfOrWhole(builder, isHalf, entry, state, isPartial)
+                         : emitFirstBlock(builder, entry, state, isPartial, /*isHalf=*/false);
+  if (shape.queryInRegisters)
+    state.qReleased = e.bit(true);
+  Value weights = first.weights;
   if (form.isRuns) {
     // Behind the softmax, when V is there.
     scf::IfOp::create(builder, loc, isPartial, [&](OpBuilder &b, Location) {
@@ -374,7 +443,8 @@ Value HopperSchedule::emitConsumerTile(OpBuilder &builder, Value use) {
   Location loc = getLoc();
   TileEmitter e(builder, loc);
   visibleTable = e.pointerWord(args, core::kCudaVisible);
-  Value left = e.sub(tile.rows, e.mul(group, e.i32(core::kGroupRows)));
+  part = emitPart(builder, group, tiles);
+  Value left = e.sub(tile.rows, e.mul(part, e.i32(core::kGroupRows)));
   groupRows = e.min(e.max(left, e.i32(0)), e.i32(core::kGroupRows));
 
   emitContext(builder, tile.request, tile.head);
@@ -446,7 +516,7 @@ void HopperSchedule::emitEpilogue(OpBuilder &builder, Value sums, const Finish &
   Location loc = getLoc();
   TileEmitter e(builder, loc);
   Value o = emitRescale(builder, sums, finish.inverse);
-  Value firstToken = e.add(tile.tokenBegin, e.mul(group, e.i32(core::kGroupRows)));
+  Value firstToken = e.add(tile.tokenBegin, e.mul(part, e.i32(core::kGroupRows)));
   Value token = e.toI64(firstToken);
   Value head = e.toI64(tile.head);
   auto store = [&](OpBuilder &b, Location) {

@@ -156,7 +156,8 @@ void HopperSchedule::emitQueryLoad(OpBuilder &builder, const TileScalars &tile, 
     tile::ExpectOp::create(builder, loc, ringQ, use);
     scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &first, Location) {
       TileEmitter f(first, loc);
-      Value row = f.add(tile.tokenBegin, f.i32(core::kGroupRows * g)), zero = f.i32(0);
+      Value ofPart = f.mul(emitPart(first, f.i32(g), tiles), f.i32(core::kGroupRows));
+      Value row = f.add(tile.tokenBegin, ofPart), zero = f.i32(0);
       tile::CopyOp::create(first, loc, mapQ, row, zero, tile.head, zero, ringQ, use, zero);
       scf::YieldOp::create(first, loc);
     });
@@ -214,6 +215,7 @@ HopperSchedule::Progress HopperSchedule::emitProducerTile(OpBuilder &builder, Pr
   scalars.entries = field(offsetof(core::TileHeader, entryCount));
   scalars.keyBegin = field(offsetof(core::TileHeader, keyBegin));
   scalars.kvRow = field(offsetof(core::TileHeader, kvRow));
+  scalars.halves = field(offsetof(core::TileHeader, halves));
   Value zero = e.i32(0), one = e.i32(1);
   SmallVector<Value> record = scalars.pack();
   record.resize(4 * kQueueTileRows, zero);

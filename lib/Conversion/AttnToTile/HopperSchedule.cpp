@@ -88,6 +88,8 @@ HopperSchedule::HopperSchedule(KernelOp kernel, MaskForm form, const TileShapeIn
     : kernel(kernel), shape(shape), countTiles(countTiles), form(std::move(form)),
       scoreForm(ScoreForm::get(kernel)) {
   overlap = !hasElementLoop(kernel, !this->form.isRuns);
+  // Without limits only the end of a sequence leaves half of a block alone.
+  hasHalves = shape.takesHalves && !this->form.runs.empty();
   rowsBesideProduct = overlap && !hasRowLoop(kernel);
 }
 

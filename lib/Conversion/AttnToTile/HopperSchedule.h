@@ -67,14 +67,15 @@ struct TileScalars {
   mlir::Value entryBegin; ///< number of the first TileEntry
   mlir::Value entries;    ///< how many; the tile's own count from 0
   mlir::Value kvRow;      ///< for who loads
+  mlir::Value halves;     ///< core::TileHeader::halves
 
-  static constexpr size_t kCount = 10;
+  static constexpr size_t kCount = 11;
   llvm::SmallVector<mlir::Value> pack() const {
-    return {head,     request, queryBegin, tokenBegin, rows,
-            keyBegin, keyEnd,  entryBegin, entries,    kvRow};
+    return {head,   request,    queryBegin, tokenBegin, rows,  keyBegin,
+            keyEnd, entryBegin, entries,    kvRow,      halves};
   }
   static TileScalars unpack(mlir::ValueRange v) {
-    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9]};
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10]};
   }
 };
 
@@ -177,6 +178,8 @@ private:
   /// Q and the entries of a tile.
   std::pair<State, Finish> emitEntries(mlir::OpBuilder &builder, State state);
   void emitRowValues(mlir::OpBuilder &builder);
+  /// Which rows of a tile a row group has: [64 part, 64 part + 64).
+  mlir::Value emitPart(mlir::OpBuilder &builder, mlir::Value groupNumber, mlir::Value tileNumber);
   /// `context` and `regions` for a request and head, with what is computed once for them.
   void emitContext(mlir::OpBuilder &builder, mlir::Value request, mlir::Value head);
   /// Lowest key and key past the highest (i32) of each run of the row at the context's indices, in
@@ -192,10 +195,8 @@ private:
                                                      mlir::Value entryNumber,
                                                      const EntryScalars &entry, State state);
   Finish emitFinish(mlir::OpBuilder &builder, const State &state);
-  /// S of one block, under way.
-  mlir::Value emitScoresProduct(mlir::OpBuilder &builder, mlir::Value use);
-  mlir::Value emitFirstScores(mlir::OpBuilder &builder, const EntryScalars &entry,
-                              const State &state, mlir::Value isPartial);
+  /// S of the first `keys` keys of one block, under way.
+  mlir::Value emitScoresProduct(mlir::OpBuilder &builder, mlir::Value use, int64_t keys);
   std::pair<State, mlir::Value> emitBlocks(mlir::OpBuilder &builder, BlockKind kind,
                                            const EntryScalars &entry, mlir::Value first,
                                            State state, mlir::Value weights);
@@ -207,8 +208,8 @@ private:
   mlir::Value emitSoftCap(mlir::OpBuilder &builder, SoftCapOp op);
   mlir::Value emitAlibi(mlir::OpBuilder &builder, AlibiOp op, mlir::Value key, mlir::Value column);
   mlir::Value emitScore(mlir::OpBuilder &builder, mlir::Value scores, mlir::Value key);
-  /// Bits of the kept elements of a partial block.
-  mlir::Value emitKeep(mlir::OpBuilder &builder, mlir::Value key);
+  /// Bits of the kept elements of a partial block, for its first `keys` keys.
+  mlir::Value emitKeep(mlir::OpBuilder &builder, mlir::Value key, int64_t keys);
   /// The same ahead of the block's scores, for one that is partial if `isPartial` is.
   mlir::Value emitEarlyKeep(mlir::OpBuilder &builder, mlir::Value key, mlir::Value isPartial);
   mlir::Value emitMasked(mlir::OpBuilder &builder, mlir::Value bits, mlir::Value scores);
@@ -221,6 +222,10 @@ private:
     mlir::Value max, factor;  ///< factor: of O and the sum before; null as State::max
     mlir::Value sum, weights; ///< weights: f32 fragment
   };
+  Softmax emitFirstBlock(mlir::OpBuilder &builder, const EntryScalars &entry, const State &state,
+                         mlir::Value isPartial, bool isHalf);
+  Softmax emitHalfOrWhole(mlir::OpBuilder &builder, mlir::Value isHalf, const EntryScalars &entry,
+                          const State &state, mlir::Value isPartial);
   Softmax emitSoftmax(mlir::OpBuilder &builder, mlir::Value scores, const State &state);
   Softmax emitShiftedSoftmax(mlir::OpBuilder &builder, mlir::Value scores, mlir::Value sum);
   /// Scores, or differences of them, in log2 units.
@@ -244,6 +249,7 @@ private:
   MaskForm form;
   ScoreForm scoreForm;
   bool overlap;           ///< regions are straight-line, so a product may be under way beside them
+  bool hasHalves;         ///< TileHeader::halves is looked at
   bool rowsBesideProduct; ///< what rows need is read while the first product runs
 
   mlir::Value args, mapQ, mapK, mapV, mapO, ringQ, ringK, ringV;
@@ -254,6 +260,7 @@ private:
   TileScalars tile;
   mlir::Value tiles; ///< number of the tile, and of its record in the queue
   mlir::Value group, scale, visibleTable;
+  mlir::Value part;                          ///< of the tile's rows that the group has (emitPart())
   mlir::Value qUse, qOperand;                ///< Q of the tile: its slot, or its registers
   mlir::Value groupRows;                     ///< valid rows of the group (i32)
   llvm::SmallVector<mlir::Value> rowSources; ///< results of attn.per row

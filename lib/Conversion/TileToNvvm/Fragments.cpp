@@ -82,7 +82,10 @@ Values KernelLowering::packPairs(const Values &registers, Type element) {
 /// The accumulator's pairs are the A registers of the next product, in order (PTX ISA, wgmma
 /// register fragments).
 void KernelLowering::emitToOperand(ToOperandOp op) {
-  bind(op.getResult(), packPairs(lookup(op.getFragment()), op.getResult().getType().getElement()));
+  FragmentType type = op.getResult().getType();
+  Values packed = packPairs(lookup(op.getFragment()), type.getElement());
+  packed.resize(type.getCols() / 4, e.i32(0));
+  bind(op.getResult(), packed);
 }
 
 /// A limit becomes the number of the thread's elements below it; two shifts make the bits. PTX

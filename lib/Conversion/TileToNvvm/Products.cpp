@@ -50,19 +50,18 @@ static std::string kMajorOffset(int64_t rows, int64_t step) {
   return std::to_string(step / 4 * rows * 128 / 16 + step % 4 * 2);
 }
 
-/// S = A B^T over steps of 16 columns; `factor` gives the text that prepares the first factor and
-/// its name, `second` is the operand of B's descriptor.
+/// S = A B^T over steps of 16 columns, for B's first `columns` rows; `factor` gives the text that
+/// prepares the first factor and its name, `second` is the operand of B's descriptor.
 static std::string
-transposedProduct(attn::tile::RingType b, int64_t second, bool fromRegisters,
+transposedProduct(attn::tile::RingType b, int64_t columns, int64_t second, bool fromRegisters,
                   function_ref<std::pair<std::string, std::string>(int64_t)> factor) {
-  int64_t columns = b.getRows();
   std::string accumulator = registerList(0, columns / 2);
   std::string text = "{\n.reg .pred p, q;\n.reg .b64 a, b;\n"
                      "setp.ne.b32 p, 1, 0;\nsetp.ne.b32 q, 0, 0;\nwgmma.fence.sync.aligned;\n";
   for (int64_t step = 0; step < b.getCols() / 16; ++step) {
     auto [prepare, name] = factor(step);
-    text += prepare + "add.s64 b, $" + std::to_string(second) + ", " + kMajorOffset(columns, step) +
-            ";\n";
+    text += prepare + "add.s64 b, $" + std::to_string(second) + ", " +
+            kMajorOffset(b.getRows(), step) + ";\n";
     // The first step does not read the accumulator. Neither factor is negated; which one is
     // transposed is said for those in shared memory.
     text += instruction(columns, b.getElement()) + accumulator + ", " + name + ", b, " +
@@ -73,16 +72,19 @@ transposedProduct(attn::tile::RingType b, int64_t second, bool fromRegisters,
 
 void KernelLowering::emitMmaShared(MmaSharedOp op) {
   const Ring &a = ringOf(op.getA()), &b = ringOf(op.getB());
-  int64_t count = b.type.getRows() / 2;
+  int64_t columns = op.getResult().getType().getFragment().getCols(), count = columns / 2;
   std::string text =
-      transposedProduct(b.type, count + 1, /*fromRegisters=*/false, [&](int64_t step) {
+      transposedProduct(b.type, columns, count + 1, /*fromRegisters=*/false, [&](int64_t step) {
         return std::pair("add.s64 a, $" + std::to_string(count) + ", " +
                              kMajorOffset(a.type.getRows(), step) + ";\n",
                          std::string("a"));
       });
   Value descriptorA = descriptorAhead(a, lookupOne(op.getAUse()), /*kMajor=*/true);
-  // In place: made ahead, dense 64 took 1 to 3 % longer.
-  Value descriptorB = descriptorOf(b, lookupOne(op.getBUse()), /*kMajor=*/true);
+  // Three groups have it in place: made ahead, dense 64 took 1 to 3 % longer.
+  Value useB = lookupOne(op.getBUse());
+  Value descriptorB = kernel.getConsumers().getGroups() > 2
+                          ? descriptorOf(b, useB, /*kMajor=*/true)
+                          : descriptorAhead(b, useB, /*kMajor=*/true);
   bind(op.getResult(), e.assembly(text, repeat("=f", count) + ",l,l", {descriptorA, descriptorB},
                                   floats(op.getContext(), count)));
 }
@@ -90,9 +92,10 @@ void KernelLowering::emitMmaShared(MmaSharedOp op) {
 void KernelLowering::emitMmaOperand(MmaOperandOp op) {
   const Ring &b = ringOf(op.getB());
   Values operands = lookup(op.getA());
-  int64_t count = b.type.getRows() / 2, inputs = operands.size();
+  int64_t columns = op.getResult().getType().getFragment().getCols();
+  int64_t count = columns / 2, inputs = operands.size();
   std::string text =
-      transposedProduct(b.type, count + inputs, /*fromRegisters=*/true, [&](int64_t step) {
+      transposedProduct(b.type, columns, count + inputs, /*fromRegisters=*/true, [&](int64_t step) {
         return std::pair(std::string(), registerList(count + 4 * step, 4));
       });
   operands.push_back(descriptorAhead(b, lookupOne(op.getBUse()), /*kMajor=*/true));

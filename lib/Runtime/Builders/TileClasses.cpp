@@ -21,7 +21,8 @@ static inline void append(std::vector<ClassRun> &runs, Interval blocks, GroupCla
 
 TileClasses::TileClasses(const MaskProgram &program, const CudaLaunch &launch, TilePlan plan)
     : program(program), numGroups(launch.groups), size(launch.keyTile),
-      perKey(Reciprocal::of(size)), plan(plan), perHead(program.mask >= 0 && dependence(program, program.mask).h), terms(program),
+      perKey(Reciprocal::of(size)), plan(plan),
+      perHead(program.mask >= 0 && dependence(program, program.mask).h), terms(program),
       sums(launch.groups), groups(launch.groups), rowSome(launch.groups), rowEvery(launch.groups),
       keptOf(launch.groups), inAllOf(launch.groups) {
   firstKeys.resize(size + 1);
@@ -293,6 +294,23 @@ void TileClasses::classifySoundly(const QueryTile &tile) {
         classifyEdge(block);
     }
   }
+}
+
+uint32_t TileClasses::halves() const {
+  if (source == Source::Boxes)
+    return 0;
+  int64_t end = std::numeric_limits<int64_t>::min(); // past the highest block
+  for (const std::vector<ClassRun> &runs : groups)
+    if (!runs.empty())
+      end = std::max(end, runs.back().blocks.hi);
+  uint32_t bits = 0;
+  for (int64_t g = 0; g < numGroups; ++g) {
+    const std::vector<ClassRun> &runs = groups[g];
+    if (!runs.empty() && runs.back().blocks.hi == end &&
+        2 * (keptOf[g]->back().hi - firstKey(end - 1)) <= size)
+      bits |= uint32_t(1) << g;
+  }
+  return bits;
 }
 
 /// Whether the bitmap has all keys of a block.

@@ -95,6 +95,8 @@ public:
 
   /// Of the tile classified last: ascending runs of a group, those of a class joined.
   const std::vector<ClassRun> &runs(int64_t group) const { return groups[group]; }
+  /// TileHeader::halves of that tile; exact where its rows' keys are known as intervals, else 0.
+  uint32_t halves() const;
   /// The first key of a block, and the blocks that meet some keys.
   int64_t firstKey(int64_t block) const { return anchor + block * size; }
   core::Interval blocksOf(core::Interval keys) const {
@@ -123,9 +125,7 @@ private:
     return {lo, std::min(lo + core::kGroupRows, tile.queries.hi)};
   }
   // Keys of a launch are not negative and lie below 2^30; block -1 may hold some of them.
-  int64_t blockOf(int64_t key) const {
-    return perKey.divide(key + size - anchor) - 1;
-  }
+  int64_t blockOf(int64_t key) const { return perKey.divide(key + size - anchor) - 1; }
   int64_t blockAfter(int64_t key) const { return blockOf(key + size - 1); }
 
   const core::MaskProgram &program;

@@ -22,7 +22,8 @@ namespace attn::capi {
 ATTN_SAME_RECORD(attn_work_item, core::WorkItem);
 ATTN_SAME_RECORD(attn_query_tile, core::TileHeader);
 ATTN_SAME_RECORD(attn_tile_entry, core::TileEntry);
-static_assert(offsetof(attn_query_tile, is_bound) == offsetof(core::TileHeader, isBound),
+static_assert(offsetof(attn_query_tile, is_bound) == offsetof(core::TileHeader, isBound) &&
+                  offsetof(attn_query_tile, halves) == offsetof(core::TileHeader, halves),
               "one layout");
 static_assert(ATTN_GROUP_ROWS == core::kGroupRows && ATTN_VISIBLE_WORDS == core::kVisibleWords &&
                   uint32_t(ATTN_GROUP_SKIP) == core::kGroupSkip &&

@@ -142,23 +142,62 @@ attn.kernel @dense heads(8) kv_heads(2) dim(128) q(f16) kv(f16) {
 // CHECK: %[[V:.*]] = tile.ring arrivals(12) : <2 x 128x64xbf16>
 // CHECK: %[[N:.*]] = tile.queue arrivals(13) : <2 x 19>
 // CHECK: tile.producer registers(24)
-// CHECK-COUNT-3: tile.acquire %[[Q]]
+// The rows of a tile go round among the groups: group g of tile t has part (g + t) mod 3.
+// CHECK: tile.acquire %[[Q]]
+// CHECK: %[[WHICH:.*]] = arith.addi %c0_i32{{.*}}, %[[TILE:.*]] : i32
+// CHECK-NEXT: %[[GROUPS:.*]] = arith.constant 3 : i32
+// CHECK-NEXT: %[[PART:.*]] = arith.remui %[[WHICH]], %[[GROUPS]] : i32
+// CHECK-NEXT: %[[ROWS:.*]] = arith.constant 64 : i32
+// CHECK-NEXT: %[[FIRST:.*]] = arith.muli %[[PART]], %[[ROWS]] : i32
+// CHECK-NEXT: %[[ROW:.*]] = arith.addi %{{.*}}, %[[FIRST]] : i32
+// CHECK: tile.copy %arg0[%[[ROW]],
+// CHECK: tile.acquire %[[Q]]
+// CHECK: arith.addi %c1_i32{{.*}}, %[[TILE]] : i32
+// CHECK: tile.acquire %[[Q]]
+// CHECK: arith.addi %c2_i32{{.*}}, %[[TILE]] : i32
 // CHECK: tile.push {{.*}} to %[[N]]
 // CHECK-NOT: tile.acquire %[[Q]]
 // CHECK: tile.consumers groups(3) registers(160)
+// CHECK-NEXT: ^bb0(%[[GROUP:.*]]: i32):
 // CHECK: tile.front %[[N]]
+// CHECK: %[[WHICH:.*]] = arith.addi %[[GROUP]], %{{.*}} : i32
+// CHECK: %[[PART:.*]] = arith.remui %[[WHICH]], %
 // CHECK: tile.wait %[[Q]][%[[USE:.*]]]
 // CHECK-NOT: tile.load_operand
-// CHECK: tile.mma_shared %[[Q]][%[[USE]]]
+// Of a tile's first block (entry 0) the header says which groups need the lower half alone.
+// CHECK: arith.shrui %{{.*}}, %[[PART]] : i32
+// CHECK: %[[OWN:.*]] = arith.cmpi ne
+// CHECK: %[[ZERO:.*]] = arith.cmpi eq
+// CHECK-NEXT: %[[HALF:.*]] = arith.andi %[[OWN]], %[[ZERO]] : i1
+// CHECK-NEXT: tile.wait
+// CHECK-NEXT: tile.await_turn
+// CHECK-NEXT: %[[FIRSTBLOCK:.*]]:9 = scf.if %[[HALF]]
+// CHECK-NEXT: tile.mma_shared %[[Q]][%[[USE]]]{{.*}} -> <!tile.fragment<64x64xf32, acc>>
+// CHECK-NEXT: tile.pass_turn
+// CHECK: tile.map_rows -> {{.*}}!tile.rows<i32>, !tile.rows<i32>
+// CHECK-NOT: arith.cmpi {{.*}} : index
+// CHECK-NOT: scf.if
+// CHECK-NOT: tile.wait_mma
+// CHECK: tile.range_bits {{.*}} -> <64x64>
+// CHECK: tile.wait_mma 0
+// CHECK: tile.select {{.*}} : <64x64>, <64x64xf32, acc>
+// CHECK: tile.to_operand {{.*}} : <64x64xf32, acc> -> <64x128xbf16, operand>
+// CHECK-NEXT: scf.yield
+// CHECK-NEXT: } else {
+// CHECK-NEXT: tile.mma_shared %[[Q]][%[[USE]]]{{.*}} -> <!tile.fragment<64x128xf32, acc>>
+// CHECK-NEXT: tile.pass_turn
 // CHECK: tile.map_rows -> {{.*}}!tile.rows<i32>, !tile.rows<i32>
 // CHECK-NOT: arith.cmpi {{.*}} : index
 // The bits of a first block are made beside its product, if it is partial.
 // CHECK-NOT: tile.wait_mma
 // CHECK: scf.if
-// CHECK: tile.range_bits
+// CHECK: tile.range_bits {{.*}} -> <64x128>
 // CHECK: } else {
-// CHECK: tile.range_bits
+// CHECK: tile.range_bits {{.*}} -> <64x128>
 // CHECK: tile.wait_mma
+// CHECK: tile.to_operand {{.*}} : <64x128xf32, acc> -> <64x128xbf16, operand>
+// CHECK: tile.map_rows %[[FIRSTBLOCK]]#7
+// CHECK: tile.map_rows %[[FIRSTBLOCK]]#8
 // CHECK: tile.range_bits
 // CHECK-NOT: tile.range_bits
 // CHECK-NOT: tile.tests_visible

@@ -24,17 +24,18 @@ tile.kernel @products words(1) {
     // CHECK: setmaxnreg.inc
     // CHECK: llvm.and %{{.*}}, %{{.*}} : i32
     // CHECK: %[[DQ:.*]] = llvm.or %{{.*}}, %[[KMAJOR]] : i64
-    // Descriptors of Q and V are made as soon as their use and their ring are known.
+    // Descriptors are made as soon as their use and their ring are known.
     // CHECK: %[[AHEADQ:.*]] = llvm.add %[[DQ]], %{{.*}} : i64
     // CHECK-NEXT: %[[A:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "mov.b64 $0, $1;", "=l,l,~{memory}" %[[AHEADQ]]
     // CHECK: %[[DK:.*]] = llvm.or %{{.*}}, %[[KMAJOR]] : i64
+    // CHECK: %[[OFFSET:.*]] = llvm.mul %{{.*}}, %[[STAGE16]] : i32
+    // CHECK: %[[WIDE:.*]] = llvm.zext %[[OFFSET]] : i32 to i64
+    // CHECK: %[[AHEADK:.*]] = llvm.add %[[DK]], %[[WIDE]] : i64
+    // CHECK-NEXT: %[[B:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "mov.b64 $0, $1;", "=l,l,~{memory}" %[[AHEADK]]
     // CHECK: %[[DV:.*]] = llvm.or %{{.*}}, %[[MNMAJOR]] : i64
     // CHECK: %[[OFFSETV:.*]] = llvm.mul %{{.*}}, %[[STAGE16]] : i32
     // CHECK: %[[AHEADV:.*]] = llvm.add %[[DV]], %{{.*}} : i64
     // CHECK-NEXT: %[[BV:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "mov.b64 $0, $1;", "=l,l,~{memory}" %[[AHEADV]]
-    // CHECK: %[[OFFSET:.*]] = llvm.mul %{{.*}}, %[[STAGE16]] : i32
-    // CHECK: %[[WIDE:.*]] = llvm.zext %[[OFFSET]] : i32 to i64
-    // CHECK: %[[B:.*]] = llvm.add %[[DK]], %[[WIDE]] : i64
     // Steps of 32 bytes, then the next column group: 64 rows of Q, 16 rows of K.
     // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "{\0A.reg .pred p, q;\0A.reg .b64 a, b;\0Asetp.ne.b32 p, 1, 0;\0Asetp.ne.b32 q, 0, 0;\0Awgmma.fence.sync.aligned;\0A
     // CHECK-SAME: add.s64 a, $8, 0;\0Aadd.s64 b, $9, 0;\0Awgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0, $1, $2, $3, $4, $5, $6, $7}, a, b, q, 1, 1, 0, 0;\0A
@@ -89,6 +90,68 @@ tile.kernel @from_registers words(1) {
     // CHECK-SAME: {$36, $37, $38, $39}, b, p, 1, 1, 0;\0Awgmma.commit_group.sync.aligned;\0A}", "=f,=f,=f,=f,=f,=f,=f,=f,r,
     // CHECK-SAME: r,l,~{memory}"
     %sp = tile.mma_operand %f, %k[%group] : !tile.fragment<64x128xbf16, operand>, !k -> !tile.pending<!acc_s>
+    %s = tile.wait_mma 0, %sp : !tile.pending<!acc_s>
+    %m = tile.row_max %s : !acc_s -> !tile.rows<f32>
+    tile.store_rows %m, %args, %group : !tile.rows<f32>, !llvm.ptr
+  }
+}
+
+// The first 16 of a slot's 32 rows: columns of S, while steps go by the slot's rows. Weights for all rows, of
+// which those behind are 0.
+// CHECK-LABEL: llvm.func @first_rows(
+tile.kernel @first_rows words(1) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  %q = tile.ring arrivals(4) : !q
+  %k = tile.ring arrivals(4) : !tile.ring<2 x 32x128xbf16>
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(1) registers(240) {
+  ^bb0(%group: i32):
+    // CHECK-DAG: %[[ZERO:.*]] = llvm.mlir.constant(0 : i32) : i32
+    // CHECK: add.s64 a, $8, 0;\0Aadd.s64 b, $9, 0;\0Awgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0, $1, $2, $3, $4, $5, $6, $7}, a, b, q,
+    // CHECK-SAME: add.s64 a, $8, 512;\0Aadd.s64 b, $9, 256;
+    %sp = tile.mma_shared %q[%group], %k[%group] : !q, !tile.ring<2 x 32x128xbf16> -> !tile.pending<!acc_s>
+    %s = tile.wait_mma 0, %sp : !tile.pending<!acc_s>
+    // CHECK-COUNT-4: cvt.rn.bf16x2.f32
+    // CHECK-NOT: cvt.rn.bf16x2.f32
+    %p = tile.to_operand %s : !acc_s -> !tile.fragment<64x32xbf16, operand>
+    %zero = arith.constant 0.0 : f32
+    %o = tile.fill %zero : f32 -> !acc_o
+    // CHECK: {$68, $69, $70, $71}, b, p, 1, 1, 1;\0Awgmma.commit_group.sync.aligned;
+    // CHECK-SAME: %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[ZERO]], %[[ZERO]], %[[ZERO]], %[[ZERO]], %
+    %op = tile.mma_register %p, %k[%group], %o : !tile.fragment<64x32xbf16, operand>, !tile.ring<2 x 32x128xbf16> -> !tile.pending<!acc_o>
+    %o1 = tile.wait_mma 0, %op : !tile.pending<!acc_o>
+    %stride = arith.constant 128 : i64
+    tile.store %o1, %args, %stride, %group : !acc_o, !llvm.ptr as bf16
+    // The first factor in registers.
+    %f = tile.load_operand %q[%group] : !q -> !tile.fragment<64x128xbf16, operand>
+    // CHECK: ldmatrix
+    // CHECK: add.s64 b, $40, 0;\0Awgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {$0, $1, $2, $3, $4, $5, $6, $7}, {$8,
+    // CHECK-SAME: add.s64 b, $40, 256;
+    %rp = tile.mma_operand %f, %k[%group] : !tile.fragment<64x128xbf16, operand>, !tile.ring<2 x 32x128xbf16> -> !tile.pending<!acc_s>
+    %r = tile.wait_mma 0, %rp : !tile.pending<!acc_s>
+    %m = tile.row_max %r : !acc_s -> !tile.rows<f32>
+    tile.store_rows %m, %args, %group : !tile.rows<f32>, !llvm.ptr
+  }
+}
+
+// Three groups have K's descriptor in place.
+// CHECK-LABEL: llvm.func @three(
+tile.kernel @three words(1) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  %q = tile.ring arrivals(4) : !q
+  %k = tile.ring arrivals(12) : !k
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(3) registers(160) {
+  ^bb0(%group: i32):
+    // CHECK: nvvm.barrier id
+    // CHECK-NOT: mov.b64
+    // CHECK: llvm.add %{{.*}}, %{{.*}} : i64
+    // CHECK: wgmma.mma_async
+    tile.await_turn
+    %sp = tile.mma_shared %q[%group], %k[%group] : !q, !k -> !tile.pending<!acc_s>
+    tile.pass_turn
     %s = tile.wait_mma 0, %sp : !tile.pending<!acc_s>
     %m = tile.row_max %s : !acc_s -> !tile.rows<f32>
     tile.store_rows %m, %args, %group : !tile.rows<f32>, !llvm.ptr

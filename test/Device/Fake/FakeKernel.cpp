@@ -382,6 +382,7 @@ void Emulator::runItem(const WorkItem &item, MaskEvaluator &eval) {
     const TileEntry &entry = pointer<TileEntry>(kCudaEntries)[e];
     for (int64_t block = entry.blocks - 1; block >= 0; --block) {
       const int64_t first = entry.keyBegin + block * launch.keyTile;
+      const bool isHighest = e == tile.entryBegin && block == entry.blocks - 1;
       std::vector<double> keys(spec.dimQk * launch.keyTile), products(launch.keyTile);
       for (int64_t place = 0; place < launch.keyTile; ++place) {
         const Row key = loadKey(maps[1], tile, kvHead, first + place);
@@ -406,6 +407,9 @@ void Emulator::runItem(const WorkItem &item, MaskEvaluator &eval) {
             const bool keep =
                 cls == kGroupFull || (cls == kGroupPartial && k >= tile.keyBegin &&
                                       k < tile.keyEnd && eval.keep(b, h, q, KeyPos(k)));
+            if (keep && isHighest && ((tile.halves >> g) & 1) && 2 * place >= launch.keyTile &&
+                fault.empty())
+              fault = "a group that needs more than the half of its block";
             scores[i].push_back(keep ? eval.score(products[place] * scale, b, h, q, KeyPos(k))
                                      : -kInf);
           }

@@ -48,8 +48,8 @@ tile.kernel @f words(15) {
   tile.consumers groups(2) registers(240) {
   ^bb0(%group: i32):
     %f = arith.constant 0.0 : f32
-    // expected-error @+1 {{'tile.mma_shared' op the result is expected to be an acc fragment with a column for each row of the second slot, 128, got '!tile.fragment<64x64xf32, acc>' (tile-C12)}}
-    %s = tile.mma_shared %q[%group], %k[%group] : !tile.ring<2 x 64x64xbf16>, !tile.ring<2 x 128x64xbf16> -> !tile.pending<!tile.fragment<64x64xf32, acc>>
+    // expected-error @+1 {{'tile.mma_shared' op the result is expected to be an acc fragment with a column for each of the second slot's first rows, of 128, got '!tile.fragment<64x136xf32, acc>' (tile-C12)}}
+    %s = tile.mma_shared %q[%group], %k[%group] : !tile.ring<2 x 64x64xbf16>, !tile.ring<2 x 128x64xbf16> -> !tile.pending<!tile.fragment<64x136xf32, acc>>
   }
 }
 
@@ -450,7 +450,7 @@ tile.kernel @f words(15) {
   ^bb0(%group: i32):
     %f = arith.constant 0.0 : f32
     %a = tile.fill %f : f32 -> !tile.fragment<64x128xf32, acc>
-    // expected-error @+1 {{'tile.to_operand' op expected an acc fragment and an operand of the same columns, got '!tile.fragment<64x128xf32, acc>' and '!tile.fragment<64x64xbf16, operand>' (tile-C19)}}
+    // expected-error @+1 {{'tile.to_operand' op expected an acc fragment and an operand of as many columns or more, got '!tile.fragment<64x128xf32, acc>' and '!tile.fragment<64x64xbf16, operand>' (tile-C19)}}
     %p = tile.to_operand %a : !tile.fragment<64x128xf32, acc> -> !tile.fragment<64x64xbf16, operand>
   }
 }
@@ -689,8 +689,8 @@ tile.kernel @f words(15) {
     %f = arith.constant 0.0 : f32
     %a = tile.fill %f : f32 -> !tile.fragment<64x64xf32, acc>
     %p = tile.to_operand %a : !tile.fragment<64x64xf32, acc> -> !tile.fragment<64x64xbf16, operand>
-    // expected-error @+1 {{'tile.mma_operand' op the result is expected to be an acc fragment with a column for each row of the slot, 128, got '!tile.fragment<64x64xf32, acc>' (tile-C28)}}
-    %x = tile.mma_operand %p, %k[%group] : !tile.fragment<64x64xbf16, operand>, !tile.ring<2 x 128x64xbf16> -> !tile.pending<!tile.fragment<64x64xf32, acc>>
+    // expected-error @+1 {{'tile.mma_operand' op the result is expected to be an acc fragment with a column for each of the slot's first rows, of 128, got '!tile.fragment<64x136xf32, acc>' (tile-C28)}}
+    %x = tile.mma_operand %p, %k[%group] : !tile.fragment<64x64xbf16, operand>, !tile.ring<2 x 128x64xbf16> -> !tile.pending<!tile.fragment<64x136xf32, acc>>
   }
 }
 

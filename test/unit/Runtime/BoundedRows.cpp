@@ -247,6 +247,13 @@ std::string faultOf(const rt::WorkList &list, const Batch &batch, const CudaLaun
         for (int64_t k = 0; k < static_cast<int64_t>(classOf.size()); ++k) {
           const bool isKept =
               k >= shape.keyBegin[b] && k < length && mask.keep(left, n, item.head, q, k);
+          if (isKept && tile.entryCount > 0 && ((tile.halves >> (i / kGroupRows)) & 1)) {
+            const TileEntry &highest = list.entries[tile.entryBegin];
+            const int64_t end = highest.keyBegin + highest.blocks * launch.keyTile;
+            if (k >= end - launch.keyTile + launch.keyTile / 2)
+              return "request " + std::to_string(b) + " of " + std::to_string(length) +
+                     " keys: q " + std::to_string(q) + " needs more than half of a block";
+          }
           if (isKept ? classOf[k] == kGroupSkip : classOf[k] == kGroupFull)
             return "request " + std::to_string(b) + " of " + std::to_string(length) + " keys: q " +
                    std::to_string(q) + ", key " + std::to_string(k) +

@@ -207,6 +207,8 @@ struct Judge {
   TileCounters counts{};
   std::vector<int64_t> costs{}; ///< of each tile
   int64_t bitmaps = 0;
+  TilePlan plan = TilePlan::Intervals; ///< of the list
+  int64_t numHalves = 0;               ///< tiles with TileHeader::halves
 
   /// One block of one tile for one head, key by key.
   void block(const TileHeader &tile, int64_t head, int64_t number, const BlockRecord &got) {
@@ -257,6 +259,31 @@ struct Judge {
     }
   }
 
+  /// Groups that need the lower half of the highest block alone: none is named that needs more,
+  /// and all are where the mask's rows are intervals.
+  void halves(const TileHeader &tile, int64_t head) {
+    uint32_t exact = 0;
+    if (tile.entryCount > 0) {
+      const TileEntry &entry = list.entries.at(tile.entryBegin);
+      const int64_t size = s.launch.keyTile;
+      const int64_t firstKey = entry.keyBegin + (entry.blocks - 1) * size;
+      for (int64_t g = 0; g < s.launch.groups; ++g)
+        if (((entry.classes >> (kGroupClassBits * g)) & 3) != kGroupSkip)
+          exact |= uint32_t(1) << g;
+      for (int64_t i = 0; i < tile.rows; ++i)
+        for (int64_t k = firstKey + size / 2; k < firstKey + size; ++k)
+          if (tile.keyBegin <= k && k < tile.keyEnd &&
+              mask.keep(s.batch, tile.request, head, tile.queryBegin + i, k))
+            exact &= ~(uint32_t(1) << (i / kGroupRows));
+    }
+    if (mask.intervals && plan == TilePlan::Intervals) {
+      ASSERT_EQ(tile.halves, exact) << mask.name << " q " << tile.queryBegin;
+    } else {
+      ASSERT_EQ(tile.halves & ~exact, 0u) << mask.name << " q " << tile.queryBegin;
+    }
+    numHalves += tile.halves != 0;
+  }
+
   /// The entries of a tile. Whatever the list leaves out must hold no kept pair. No entry lies
   /// before the block of key `from`; with long requests such blocks are too many to go through.
   void tile(const TileHeader &tile, int64_t head, int64_t from = 0) {
@@ -266,6 +293,7 @@ struct Judge {
     const std::vector<BlockRecord> blocks = blocksOf(s, list, tile, first, count);
     for (int64_t i = first; i < count && !testing::Test::HasFatalFailure(); ++i)
       block(tile, head, i, blocks[i - first]);
+    halves(tile, head);
   }
 };
 
@@ -344,7 +372,7 @@ void judgeOrder(const Launch &s, const rt::WorkList &list, const std::vector<int
 
 TEST(WorkList, ClassesBitmapsCountsAndOrder) {
   Random random(11);
-  int64_t blocks = 0, bitmaps = 0;
+  int64_t blocks = 0, bitmaps = 0, halves = 0;
   for (const Mask &mask : kMasks) {
     const MaskProgram program = programOf(mask);
     ASSERT_EQ(verify(program).value_or(""), "");
@@ -357,6 +385,7 @@ TEST(WorkList, ClassesBitmapsCountsAndOrder) {
           rt::buildWorkList(program, s.batch, s.launch, plan, s.keys, s.cuts);
       ASSERT_TRUE(list.ok()) << list.message();
       Judge judge{mask, s, *list};
+      judge.plan = plan;
       const int64_t tileHeads = perHead ? s.batch.numHeads : 1;
       size_t next = 0;
       int32_t entries = 0;
@@ -394,10 +423,13 @@ TEST(WorkList, ClassesBitmapsCountsAndOrder) {
         return;
       blocks += static_cast<int64_t>(judge.counts.visited);
       bitmaps += judge.bitmaps;
+      halves += judge.numHalves;
     }
   }
-  std::printf("%ld blocks, %ld bitmaps\n", static_cast<long>(blocks), static_cast<long>(bitmaps));
+  std::printf("%ld blocks, %ld bitmaps, %ld tiles with halves\n", static_cast<long>(blocks),
+              static_cast<long>(bitmaps), static_cast<long>(halves));
   EXPECT_GT(bitmaps, 1000);
+  EXPECT_GT(halves, 500);
 }
 
 /// Chunks of queries and decode rows whose last key is at or a little below `end`.

@@ -67,6 +67,9 @@ TEST(WorkList, CausalByHand) {
   ASSERT_TRUE(list.ok()) << list.message();
   ASSERT_EQ(list->tiles.size(), 2u);
   ASSERT_EQ(list->entries.size(), 5u);
+  // Of keys 192 to 255 the lower group of the second tile keeps 192 to 199.
+  EXPECT_EQ(list->tiles[0].halves, 0u);
+  EXPECT_EQ(list->tiles[1].halves, 1u << 1);
   // Rows 0 to 127: keys 64 to 127 for the lower group only, 0 to 63 partial and full.
   const TileEntry *e = list->entries.data();
   EXPECT_EQ(e[0].keyBegin, 64);

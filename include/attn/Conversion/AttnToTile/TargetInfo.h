@@ -51,6 +51,7 @@ struct TileShapeInfo {
   int64_t storeColumns; ///< of O that lie in shared memory at a time to be copied out
   int64_t queryTiles;   ///< whose Q lies in shared memory at a time: with two the next tile's is
                         ///< there when a tile is done
+  bool takesHalves;     ///< of a tile's first block, where a row group needs no more
 };
 
 /// "2x128" (row groups, keys of a block), "2x128-turns".

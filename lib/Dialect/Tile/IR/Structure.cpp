@@ -273,9 +273,9 @@ LogicalResult MmaSharedOp::verify() {
     return emitOpError("expected slots of the same columns and elements, got ")
            << a.getCols() << "x" << a.getElement() << " and " << b.getCols() << "x"
            << b.getElement() << " (tile-C12)";
-  if (result.getLayout() != FragmentLayout::Acc || result.getCols() != b.getRows())
-    return emitOpError("the result is expected to be an acc fragment with a column for each row "
-                       "of the second slot, ")
+  if (result.getLayout() != FragmentLayout::Acc || result.getCols() > b.getRows())
+    return emitOpError("the result is expected to be an acc fragment with a column for each of the "
+                       "second slot's first rows, of ")
            << b.getRows() << ", got " << result << " (tile-C12)";
   return success();
 }
@@ -306,9 +306,9 @@ LogicalResult MmaOperandOp::verify() {
     return emitOpError("the first factor is expected to be an operand fragment of the slot's "
                        "columns and elements, ")
            << b.getCols() << "x" << b.getElement() << ", got " << a << " (tile-C28)";
-  if (result.getLayout() != FragmentLayout::Acc || result.getCols() != b.getRows())
-    return emitOpError("the result is expected to be an acc fragment with a column for each row "
-                       "of the slot, ")
+  if (result.getLayout() != FragmentLayout::Acc || result.getCols() > b.getRows())
+    return emitOpError("the result is expected to be an acc fragment with a column for each of the "
+                       "slot's first rows, of ")
            << b.getRows() << ", got " << result << " (tile-C28)";
   return success();
 }
