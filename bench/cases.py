@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Benchmark cases: shapes, masks and scores, with their reference in float64."""
 import dataclasses
+import json
 import math
+import pathlib
 
 import torch
 
 SEQUENCES = ((1, 16384), (4, 4096), (16, 1024))
+VIDEO = pathlib.Path(__file__).resolve().parent.parent / "examples/gemma4_video.json"
 DOCUMENTS = [4096, 2048, 3072, 1024, 512, 5120, 256, 256]
 
 
@@ -90,11 +93,13 @@ def all_cases():
              for dim in (64, 128, 256) for kind in ("dense", "causal") for batch, tokens in SEQUENCES]
     long, video = 16384, 64 * 264
     ranges = [(264 * i, 264 * i + 255) for i in range(64)]
+    prompt = json.loads(VIDEO.read_text())["requests"][0]
     cases += [
         Case("gemma-d256-causal-16384", 1, long, 8, 4, 256, "causal"),
         Case("gemma-d256-window-16896", 1, video, 8, 4, 256, "window", window=1024),
         Case("gemma-d256-ranges-16896", 1, video, 8, 4, 256, "mm", window=1024, ranges=ranges),
         Case("gemma-d256-noranges-16896", 1, video, 8, 4, 256, "mm", window=1024, ranges=[]),
+        Case("gemma-d256-video-14570", 1, prompt["seq_len"], 8, 4, 256, "mm", window=1024, ranges=prompt["mm_ranges"]),
         Case("gqa-d128-causal-16384", 1, long, 16, 2, 128, "causal"),
         Case("d128-window-16384", 1, long, 16, 16, 128, "window", window=1024),
         Case("d128-documents-16384", 1, long, 16, 16, 128, "causal", documents=DOCUMENTS),
