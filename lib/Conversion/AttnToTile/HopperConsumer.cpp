@@ -211,6 +211,7 @@ HopperSchedule::emitStretch(OpBuilder &builder, Value entryNumber, const EntrySc
   SmallVector<Value> visible = emitVisible(builder, entry);
   Value isHalf;
   if (hasHalves) {
+    // Of the first entry: a group that is skipped in it has no bit.
     Value ofGroup = arith::ShRUIOp::create(builder, loc, tile.halves, part);
     Value isOwn = e.cmp(Predicate::ne, e.both(ofGroup, e.i32(1)), e.i32(0));
     isHalf = e.both(isOwn, e.cmp(Predicate::eq, entryNumber, e.i32(0)));

@@ -220,7 +220,7 @@ private:
   llvm::SmallVector<mlir::Value> emitVisible(mlir::OpBuilder &builder, const EntryScalars &entry);
   struct Softmax {
     mlir::Value max, factor;  ///< factor: of O and the sum before; null as State::max
-    mlir::Value sum, weights; ///< weights: f32 fragment
+    mlir::Value sum, weights; ///< weights: f32 fragment; of a first block the operand
   };
   Softmax emitFirstBlock(mlir::OpBuilder &builder, const EntryScalars &entry, const State &state,
                          mlir::Value isPartial, bool isHalf);

@@ -37,6 +37,15 @@ Value KernelLowering::descriptorOf(const Ring &ring, Value use, bool kMajor) {
   return e.add(kMajor ? ring.kMajor : ring.mnMajor, e.zext64(offset));
 }
 
+/// Whether `value` is made behind `op`, in a block or in one that was made later.
+static bool isBehind(Value value, Operation *op) {
+  Block *block = value.getParentBlock();
+  if (block != op->getBlock())
+    return block->computeBlockNumber() > op->getBlock()->computeBlockNumber();
+  Operation *definition = value.getDefiningOp();
+  return definition && op->isBeforeInBlock(definition);
+}
+
 /// One a use, made where its number is: ahead of the turn, or of the loop. The statement keeps it
 /// there; LLVM would move it down to the product, in front of which others wait for their turn.
 Value KernelLowering::descriptorAhead(const Ring &ring, Value use, bool kMajor) {
@@ -46,9 +55,8 @@ Value KernelLowering::descriptorAhead(const Ring &ring, Value use, bool kMajor) 
     return descriptor;
   OpBuilder &b = e.getBuilder();
   OpBuilder::InsertionGuard guard(b);
-  // Constants and the group's number are older than the ring's own values.
-  bool isOlder = use == group || use.getDefiningOp<LLVM::ConstantOp>();
-  b.setInsertionPointAfterValue(isOlder ? base : use);
+  // Constants, the group's number and the thread's are older than the ring's own values.
+  b.setInsertionPointAfterValue(isBehind(use, base.getDefiningOp()) ? use : base);
   descriptor =
       e.assembly("mov.b64 $0, $1;", "=l,l", {descriptorOf(ring, use, kMajor)}, {b.getI64Type()})[0];
   return descriptor;

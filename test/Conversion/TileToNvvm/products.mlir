@@ -157,3 +157,28 @@ tile.kernel @three words(1) {
     tile.store_rows %m, %args, %group : !tile.rows<f32>, !llvm.ptr
   }
 }
+
+// A use that is older than the rings' values, and one that is not though it is a constant.
+// CHECK-LABEL: llvm.func @uses(
+tile.kernel @uses words(1) {
+^bb0(%mq: !tile.tensor_map, %mk: !tile.tensor_map, %mv: !tile.tensor_map, %mo: !tile.tensor_map, %args: !llvm.ptr):
+  %q = tile.ring arrivals(4) : !q
+  %k = tile.ring arrivals(4) : !k
+  tile.producer registers(24) {
+  }
+  tile.consumers groups(1) registers(240) {
+  ^bb0(%group: i32):
+    // CHECK: %[[THREAD:.*]] = llvm.and %{{.*}}, %{{.*}} : i32
+    // CHECK: %[[BASE:.*]] = llvm.or %{{.*}}, %{{.*}} : i64
+    // CHECK: llvm.and %[[THREAD]], %
+    // CHECK: mov.b64
+    // CHECK: llvm.mlir.constant(1 : i32)
+    // CHECK: mov.b64
+    %thread = tile.thread_id : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %sp = tile.mma_shared %q[%one], %k[%thread] : !q, !k -> !tile.pending<!acc_s>
+    %s = tile.wait_mma 0, %sp : !tile.pending<!acc_s>
+    %m = tile.row_max %s : !acc_s -> !tile.rows<f32>
+    tile.store_rows %m, %args, %group : !tile.rows<f32>, !llvm.ptr
+  }
+}
