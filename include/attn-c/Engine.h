@@ -106,8 +106,8 @@ typedef struct attn_query_tile {
    * query_begin is less by that seq_len, key_end is the largest it may be, entries hold for every
    * seq_len that it may be, and bitmaps say nothing: a kernel tests the keys of their blocks. */
   int32_t is_bound;
-  /* Bit g set: row group g is not skipped in the first entry's highest block, and no row of it keeps
-   * a key of the upper half there. A clear bit says nothing. */
+  /* Bit g set: row group g is not skipped in the first entry's highest block, and no row of it
+   * keeps a key of the upper half there. A clear bit says nothing. */
   uint32_t halves;
   int32_t reserved;
 } attn_query_tile;
