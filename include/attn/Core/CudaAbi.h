@@ -95,9 +95,8 @@ struct TileHeader {
   int32_t isBound;    ///< 1: seq_len, which is also where the keys end, is known on the device only
                    ///< (kCudaSeqLens). Entries then hold for every seq_len that it may be: a full
                    ///< block is full for each, and no key that is kept for one is left out
-  uint32_t
-      halves; ///< bit g set: row group g is not skipped in the first entry's highest block, and
-              ///< no row of it keeps a key of the upper half there. A clear bit says nothing
+  uint32_t halves; ///< bit g set: row group g is not skipped in the first entry's highest block,
+                   ///< and keeps no key of its upper half. A clear bit says nothing
   int32_t reserved;
 };
 static_assert(sizeof(TileHeader) == 48, "device layout; loaded as three 16-byte vectors");
