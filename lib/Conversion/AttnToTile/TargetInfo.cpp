@@ -55,7 +55,7 @@ using namespace attn;
 // Halves of first blocks: of the block that a causal tile starts with, the upper rows keep the
 // lower half alone. Causal 64 at 1024 tokens 0.1876 / 0.2060 -> 0.1809 / 0.2003 ms, at 16384 within
 // 0.6 %; causal 128 at 1024 0.1326 / 0.1532 -> 0.1312 / 0.1532, at 16384 +0.5 / +0.7 %. Windows at
-// 128 lost 4 to 5 %, ALiBi 128 up to 5 %. Blocks of 64 keys have no half that 64 rows at the
+// 128 lost 2 to 5 %, ALiBi 128 up to 6 %. Blocks of 64 keys have no half that 64 rows at the
 // diagonal leave out, where it is aligned.
 //
 // The next tile is the next that no CTA has, claimed before the last V instead of at a tile's

@@ -80,7 +80,7 @@ void KernelLowering::emitMmaShared(MmaSharedOp op) {
                          std::string("a"));
       });
   Value descriptorA = descriptorAhead(a, lookupOne(op.getAUse()), /*kMajor=*/true);
-  // Three groups have it in place: made ahead, dense 64 took 1 to 3 % longer.
+  // Three groups have it in place: made ahead, dense 64 took 1 to 2 % longer.
   Value useB = lookupOne(op.getBUse());
   Value descriptorB = kernel.getConsumers().getGroups() > 2
                           ? descriptorOf(b, useB, /*kMajor=*/true)
